@@ -25,7 +25,9 @@ func TestAWorkerTokenIsSufficientToRunJobs(t *testing.T) {
 	for name, how := range map[string]worker.Config{"attached": {Attach: true}, "pull": {Pull: true}} {
 		t.Run(name, func(t *testing.T) {
 			kind := map[bool]string{true: "remote", false: "queue"}[how.Attach]
-			_, err := admin.Publish(t.Context(), name, []byte(`{"start":"a","nodes":{"a":{"service":"double","exec_type":"`+kind+`","prep":{"input_key":"$params.n"},"post":{"output_key":"doubled"}}}}`))
+			_, err := admin.Publish(t.Context(), name,
+				[]byte(`{"start":"a","nodes":{"a":{"service":"double","exec_type":"`+kind+
+					`","prep":{"input_key":"$params.n"},"post":{"output_key":"doubled"}}}}`))
 			require.NoError(t, err)
 			how.Server, how.Token = address, made.Secret
 			w := worker.New(how)

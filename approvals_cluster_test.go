@@ -35,7 +35,9 @@ func TestAnApprovalLinkWorksOnAllMembersOfItsClusterOnly(t *testing.T) {
 	a, b := serving(t, Config{Store: store, Name: "a", Tokens: tokens}), serving(t, Config{Store: store, Name: "b", Tokens: tokens})
 	other := serving(t, Config{Store: pgtest.DSN(t), Name: "c", Tokens: tokens})
 	shared(t, a, b)
-	require.NoError(t, a.Publish(t.Context(), "ask", []byte("start: ask\nnodes:\n  ask: {kind: approval, params: {approval_key: $shared.ok, title: 'Ship it?'}}\n")))
+	require.NoError(t, a.Publish(t.Context(), "ask",
+		[]byte("start: ask\nnodes:\n  ask: {kind: approval, params: {approval_key: $shared.ok, "+
+			"title: 'Ship it?'}}\n")))
 	owners := map[string]bool{}
 	for range 100 { // until each member has had a task
 		id, err := a.Start(t.Context(), "ask", nil)

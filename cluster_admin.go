@@ -110,7 +110,8 @@ func (c *clusterAdmin) Shards(ctx context.Context, task string) (*wire.Shards, e
 	answer := &wire.Shards{Now: wire.Time{Time: v.Now}, Items: make([]wire.Shard, len(shards))}
 	for i, shard := range shards {
 		owner, _ := v.Member(v.Owner(shard))
-		answer.Items[i] = wire.Shard{Shard: shard, Owner: owner.Incarnation, Member: owner.Name, Active: tasks[shard].Active, Resting: tasks[shard].Resting}
+		answer.Items[i] = wire.Shard{Shard: shard, Owner: owner.Incarnation, Member: owner.Name,
+			Active: tasks[shard].Active, Resting: tasks[shard].Resting}
 	}
 	portions, err := c.store.Moves(ctx)
 	if err != nil {
@@ -188,7 +189,8 @@ func findMember(v *cluster.View, member string) (persistence.MemberRow, error) {
 	for i, m := range found {
 		names[i] = m.Incarnation
 	}
-	return persistence.MemberRow{}, flow.Errorf(flow.Conflict, "several members are called %s: name one by its incarnation: %s", member, strings.Join(names, ", "))
+	return persistence.MemberRow{}, flow.Errorf(flow.Conflict,
+		"several members are called %s: name one by its incarnation: %s", member, strings.Join(names, ", "))
 }
 
 // hasTakers reports whether another member is left to take over the shards of m.

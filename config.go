@@ -255,7 +255,8 @@ func openStore(ctx context.Context, setting, schema string, log *slog.Logger) (p
 	path, isFile := strings.CutPrefix(setting, "sqlite:")
 	switch {
 	case schema != "" && storeKind(setting) == "sqlite":
-		return nil, fmt.Errorf("--schema %s: a store of SQLite has no schemas: leave it out, or use a store of PostgreSQL (--store postgres://…)", schema)
+		return nil, fmt.Errorf("--schema %s: a store of SQLite has no schemas: leave it out, or "+
+			"use a store of PostgreSQL (--store postgres://…)", schema)
 	case setting == "":
 		return sqlite.Open(ctx, "troupe.db", sqlite.Options{})
 	case isFile:
@@ -277,7 +278,8 @@ func checkFile(path string) error {
 	case path == "":
 		return errors.New("names no file: write sqlite:PATH")
 	case strings.Contains(path, ":memory:") || strings.Contains(options, "mode=memory"):
-		return errors.New("would be in memory and lost with its member: write sqlite:PATH, for tests in a folder that is removed afterwards")
+		return errors.New("would be in memory and lost with its member: write sqlite:PATH, for " +
+			"tests in a folder that is removed afterwards")
 	case strings.Contains(options, "="):
 		return fmt.Errorf("has options, and a member needs its file as it is, to be read and written: write sqlite:%s", before)
 	case strings.HasPrefix(path, "file:"):

@@ -34,19 +34,22 @@ const (
 // room for one member only.
 func (c *Config) checkCluster(locked bool) error {
 	if c.Lease != 0 && (c.Lease < leastLease || c.Lease > mostLease) {
-		return fmt.Errorf("--lease %s: leave a member from %s to %s without a sign of life before the others take its tasks over", c.Lease, leastLease, mostLease)
+		return fmt.Errorf("--lease %s: leave a member from %s to %s without a sign of life "+
+			"before the others take its tasks over", c.Lease, leastLease, mostLease)
 	}
 	if locked {
 		for flag, set := range map[string]bool{"cluster": c.Cluster != "", "gossip": c.Gossip != "", "join": len(c.Join) > 0,
 			"advertise": c.Advertise != "", "gossip-key-file": c.GossipKeyFile != "", "cluster-secret-file": c.ClusterSecretFile != ""} {
 			if set {
-				return fmt.Errorf("--%s: a store of SQLite is one member's alone; members of a cluster share a store of PostgreSQL (--store postgres://…)", flag)
+				return fmt.Errorf("--%s: a store of SQLite is one member's alone; members of a "+
+					"cluster share a store of PostgreSQL (--store postgres://…)", flag)
 			}
 		}
 		return nil
 	}
 	if v := c.Limits.Value; v > cluster.MostValue {
-		return fmt.Errorf("--max-value %d: members send each other no values above %d bytes: use a smaller limit, or a store of SQLite, which is one member's alone", v, cluster.MostValue)
+		return fmt.Errorf("--max-value %d: members send each other no values above %d bytes: "+
+			"use a smaller limit, or a store of SQLite, which is one member's alone", v, cluster.MostValue)
 	}
 	if err := c.checkAddresses(); err != nil {
 		return err
@@ -68,7 +71,8 @@ func (c *Config) checkAddresses() error {
 	}
 	for _, seed := range c.Join {
 		if !isHostPort(seed) || strings.HasPrefix(seed, ":") {
-			return fmt.Errorf("--join %q is no HOST:PORT of a member's gossip: write it like 10.0.0.1:8071, with commas between several", seed)
+			return fmt.Errorf("--join %q is no HOST:PORT of a member's gossip: write it like "+
+				"10.0.0.1:8071, with commas between several", seed)
 		}
 	}
 	return nil
@@ -90,7 +94,8 @@ func (c *Config) advertiseURL() (string, error) {
 			return "", fmt.Errorf("--advertise %q is no URL: write %s://HOST:PORT", c.Advertise, c.Scheme())
 		}
 		if u.Scheme != "https" && c.TLSCert != "" {
-			return "", fmt.Errorf("--advertise %s: this member speaks TLS alone (--tls-cert), and others would speak without it: write https://%s", c.Advertise, u.Host)
+			return "", fmt.Errorf("--advertise %s: this member speaks TLS alone (--tls-cert), "+
+				"and others would speak without it: write https://%s", c.Advertise, u.Host)
 		}
 		return strings.TrimSuffix(c.Advertise, "/"), nil
 	}
@@ -102,7 +107,8 @@ func (c *Config) advertiseURL() (string, error) {
 		return "", fmt.Errorf("listen address %q: %w", c.Listen, err)
 	}
 	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-		return "", fmt.Errorf("--listen %s names no host that other members could call: say with --advertise %s://HOST:%s where they reach this one", c.Listen, c.Scheme(), port)
+		return "", fmt.Errorf("--listen %s names no host that other members could call: say "+
+			"with --advertise %s://HOST:%s where they reach this one", c.Listen, c.Scheme(), port)
 	}
 	return c.Scheme() + "://" + c.Listen, nil
 }
@@ -128,7 +134,9 @@ func (c *Config) checkSecrets() error {
 		host = cmp.Or(host, addr) // ":8070" means every address of this host
 		for flag, file := range map[string]string{"gossip-key-file": c.GossipKeyFile, "cluster-secret-file": c.ClusterSecretFile} {
 			if file == "" {
-				return fmt.Errorf("members of a cluster can be reached from other hosts at %s: give all of them the same --%s, listen on 127.0.0.1, or allow it explicitly (--insecure)", host, flag)
+				return fmt.Errorf("members of a cluster can be reached from other hosts at %s: "+
+					"give all of them the same --%s, listen on 127.0.0.1, or allow it "+
+					"explicitly (--insecure)", host, flag)
 			}
 		}
 	}
@@ -147,7 +155,8 @@ func (c *Config) clusterName() string {
 // gossipConfig returns the settings of gossip: it listens on the host of the API and advertises the
 // name of Advertise.
 func (c *Config) gossipConfig() (cluster.GossipConfig, error) {
-	settings := cluster.GossipConfig{Cluster: c.clusterName(), Listen: c.Gossip, Fallback: c.Gossip == "", Seeds: c.Join, Profile: c.GossipProfile, Log: c.Logger}
+	settings := cluster.GossipConfig{Cluster: c.clusterName(), Listen: c.Gossip,
+		Fallback: c.Gossip == "", Seeds: c.Join, Profile: c.GossipProfile, Log: c.Logger}
 	if settings.Listen == "" {
 		host, _, err := net.SplitHostPort(cmp.Or(c.Listen, "127.0.0.1:0"))
 		if err != nil {

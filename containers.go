@@ -13,7 +13,9 @@ import (
 
 // newContainers returns the service that starts and follows containers, if they are allowed.
 func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) {
-	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost, Logins: e.cfg.RegistryAuthFile, Networks: e.cfg.ContainerNetworks, Dir: e.cfg.ScriptDir, Most: e.cfg.Containers, MaxOutput: e.cfg.Limits.OrDefault().Value,
+	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost,
+		Logins: e.cfg.RegistryAuthFile, Networks: e.cfg.ContainerNetworks, Dir: e.cfg.ScriptDir,
+		Most: e.cfg.Containers, MaxOutput: e.cfg.Limits.OrDefault().Value,
 		Files: e.objects, Now: e.nowMillis, Logs: e.logs, Secrets: e.secrets, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
 	if o.Allow {
 		var err error
@@ -33,7 +35,8 @@ func (e *Engine) newServices(ctx context.Context) (external.Services, error) {
 	if err != nil {
 		return nil, err
 	}
-	return external.OpenAll(e.cfg.Services, external.Tools{Files: e.objects, Logs: e.logs, Member: e.cfg.Name, Store: mark, Live: e.waitedFor, Now: e.nowMillis,
+	return external.OpenAll(e.cfg.Services, external.Tools{Files: e.objects, Logs: e.logs,
+		Member: e.cfg.Name, Store: mark, Live: e.waitedFor, Now: e.nowMillis,
 		MaxOutput: e.cfg.Limits.OrDefault().Value, Logger: e.cfg.Logger})
 }
 

@@ -23,7 +23,8 @@ func deep(inside map[string]any) []byte {
 		for i := range name {
 			name[i] = byte('a' + rng.IntN(26))
 		}
-		inside = map[string]any{"start": string(name), "nodes": map[string]any{string(name): map[string]any{"kind": "subflow", "subflow": inside}}}
+		inside = map[string]any{"start": string(name),
+			"nodes": map[string]any{string(name): map[string]any{"kind": "subflow", "subflow": inside}}}
 	}
 	return must(json.Marshal(inside))
 }
@@ -68,11 +69,13 @@ func TestJobsOfDeeplyNestedScopesRun(t *testing.T) {
 				stop()
 				<-over
 			})
-			require.NoError(t, e.Publish(t.Context(), "f", deep(map[string]any{"start": "pulled", "edges": []any{edge("pulled", "limited"), edge("limited", "outside")}, "nodes": map[string]any{
-				"pulled":  map[string]any{"exec_type": "queue", "service": "s"},
-				"limited": map[string]any{"exec_type": "queue", "service": "s", "concurrency": map[string]any{"limit": 1, "name": "k"}},
-				"outside": map[string]any{"exec_type": "outside", "service": "yard"},
-			}})))
+			require.NoError(t, e.Publish(t.Context(), "f",
+				deep(map[string]any{"start": "pulled", "edges": []any{edge("pulled", "limited"),
+					edge("limited", "outside")}, "nodes": map[string]any{
+					"pulled":  map[string]any{"exec_type": "queue", "service": "s"},
+					"limited": map[string]any{"exec_type": "queue", "service": "s", "concurrency": map[string]any{"limit": 1, "name": "k"}},
+					"outside": map[string]any{"exec_type": "outside", "service": "yard"},
+				}})))
 			id, err := e.Start(t.Context(), "f", nil)
 			require.NoError(t, err)
 			waiting, cancel := context.WithTimeout(t.Context(), time.Minute)

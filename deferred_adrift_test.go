@@ -39,7 +39,9 @@ func TestExternalJobsThatStartDuringACancellationAreCanceled(t *testing.T) {
 	for name, store := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "x.db"), "postgres": pgtest.DSN(t)} {
 		t.Run(name, func(t *testing.T) {
 			s := &slow{make(chan struct{}), make(chan struct{}), make(chan troupe.External, 1)}
-			e, err := troupe.Open(t.Context(), troupe.Config{Store: store, Starters: map[string]troupe.Starter{"slow": s}, Trackers: map[string]troupe.Tracker{"slow": s}})
+			e, err := troupe.Open(t.Context(), troupe.Config{Store: store,
+				Starters: map[string]troupe.Starter{"slow": s},
+				Trackers: map[string]troupe.Tracker{"slow": s}})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, e.Close()) })
 			require.NoError(t, e.Publish(t.Context(), "f", []byte("nodes: {a: {exec_type: outside, service: slow}}")))

@@ -39,7 +39,8 @@ func (q *crowded) Cancel(context.Context, troupe.External) error { return nil }
 // join opens a member with this system.
 func (q *crowded) join(t *testing.T, store string) *troupe.Engine {
 	t.Helper()
-	e, err := troupe.Open(t.Context(), troupe.Config{Store: store, IdleAfter: time.Millisecond, Starters: map[string]troupe.Starter{"crowded": q}, Trackers: map[string]troupe.Tracker{"crowded": q}})
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: store, IdleAfter: time.Millisecond,
+		Starters: map[string]troupe.Starter{"crowded": q}, Trackers: map[string]troupe.Tracker{"crowded": q}})
 	require.NoError(t, err)
 	return e
 }

@@ -94,7 +94,8 @@ func TestOtherMembersFollowExternalJobsOfAKilledMember(t *testing.T) {
 	store := pgtest.DSN(t)
 	member := func(name string) *Engine {
 		d := dock{y, name}
-		return join(t, Config{Store: store, Name: name, Lease: 6 * time.Second, Starters: map[string]Starter{"yard": d}, Trackers: map[string]Tracker{"yard": d}})
+		return join(t, Config{Store: store, Name: name, Lease: 6 * time.Second,
+			Starters: map[string]Starter{"yard": d}, Trackers: map[string]Tracker{"yard": d}})
 	}
 	first, second := member("first"), member("second")
 	shared(t, first, second)

@@ -56,7 +56,8 @@ func TestLogLinesAboutExternalJobsContainTheirIds(t *testing.T) {
 	g := newGate()
 	g.stumbles = true
 	g.open.Store(true)
-	cfg := troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "troupe.db"), Logger: slog.New(slog.NewTextHandler(&said, nil)), Trackers: map[string]troupe.Tracker{"gate": g}}
+	cfg := troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "troupe.db"),
+		Logger: slog.New(slog.NewTextHandler(&said, nil)), Trackers: map[string]troupe.Tracker{"gate": g}}
 	e, err := troupe.Open(t.Context(), cfg)
 	require.NoError(t, err)
 	troupe.Handle(e, "begin", func(context.Context, json.RawMessage) (map[string]any, error) {
@@ -75,7 +76,8 @@ func TestLogLinesAboutExternalJobsContainTheirIds(t *testing.T) {
 // them.
 func deferring(t *testing.T, store string, g *gate, jobs ...map[string]any) (e *troupe.Engine, begun *atomic.Int64) {
 	t.Helper()
-	e, err := troupe.Open(t.Context(), troupe.Config{Store: store, AllowMock: true, IdleAfter: time.Millisecond, Trackers: map[string]troupe.Tracker{"gate": g}})
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: store, AllowMock: true,
+		IdleAfter: time.Millisecond, Trackers: map[string]troupe.Tracker{"gate": g}})
 	require.NoError(t, err)
 	begun = &atomic.Int64{}
 	troupe.Handle(e, "begin", func(context.Context, json.RawMessage) (map[string]any, error) {
@@ -118,7 +120,8 @@ func TestExternalJobsContinueWhileTheMemberIsDown(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"work": "of the work"}`, string(result.Value), result.Error)
 	require.Equal(t, []int64{1, 0}, []int64{begun.Load(), again.Load()}, "nobody begins it again")
-	require.Eventually(t, func() bool { return second.ended.Load() == 1 }, 10*time.Second, time.Millisecond, "who looks after it hears that its end is stored")
+	require.Eventually(t, func() bool { return second.ended.Load() == 1 }, 10*time.Second,
+		time.Millisecond, "who looks after it hears that its end is stored")
 	require.NoError(t, e.Close())
 }
 
@@ -161,7 +164,9 @@ func TestTheOutputOfAStartersJobIsTheOutputOfTheAttempt(t *testing.T) {
 	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"),
 		Trackers: map[string]troupe.Tracker{"gate": g}, Starters: map[string]troupe.Starter{"elsewhere": s}})
 	require.NoError(t, err)
-	require.NoError(t, e.Publish(t.Context(), "work", []byte(`nodes: {work: {exec_type: outside, service: elsewhere}, other: {exec_type: outside, service: nowhere}}`)))
+	require.NoError(t, e.Publish(t.Context(), "work",
+		[]byte(`nodes: {work: {exec_type: outside, service: elsewhere}, other: {exec_type: `+
+			`outside, service: nowhere}}`)))
 	id, err := e.Start(t.Context(), "work", map[string]any{"n": 1})
 	require.NoError(t, err)
 	result, err := e.Wait(t.Context(), id)

@@ -79,7 +79,8 @@ func fromClientError(refused *client.Error) error {
 	if len(refused.Problems) > 0 {
 		var problems Problems
 		for _, p := range refused.Problems {
-			problems = append(problems, Problem{Path: p.Path, Line: p.Line, Column: p.Column, Severity: define.Severity(p.Severity), Msg: p.Msg})
+			problems = append(problems, Problem{Path: p.Path, Line: p.Line, Column: p.Column,
+				Severity: define.Severity(p.Severity), Msg: p.Msg})
 		}
 		return problems
 	}

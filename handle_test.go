@@ -84,9 +84,12 @@ func TestAnInputOfTheWrongTypeFailsTheStepWithoutRetry(t *testing.T) {
 	e := opened(t)
 	calls := 0
 	troupe.Handle(e, "judge", func(ctx context.Context, in offer) (offer, error) { calls++; return judge(ctx, in) })
-	result := runs(t, e, `{"start":"hold","on_error":"fail","nodes":{"hold":{"func":"judge","max_retries":3}}}`, map[string]any{"amount": "much"})
+	result := runs(t, e,
+		`{"start":"hold","on_error":"fail","nodes":{"hold":{"func":"judge","max_retries":3}}}`,
+		map[string]any{"amount": "much"})
 	require.Equal(t, flow.TaskFailed, result.Status)
-	require.Contains(t, result.Error, "function judge, node hold: field amount of its params is a text, the function takes a whole number (int)")
+	require.Contains(t, result.Error, "function judge, node hold: field amount of its params is "+
+		"a text, the function takes a whole number (int)")
 	require.Zero(t, calls)
 }
 
@@ -105,7 +108,9 @@ func TestErrorsOfTypedFunctionsAreRetriedUnlessFatal(t *testing.T) {
 				keys[j.Key()] = true
 				return nil, tt.err
 			})
-			require.Contains(t, runs(t, e, `{"start":"a","on_error":"fail","nodes":{"a":{"func":"f","max_retries":2}}}`, nil).Error, "no luck")
+			require.Contains(t, runs(t, e,
+				`{"start":"a","on_error":"fail","nodes":{"a":{"func":"f","max_retries":2}}}`,
+				nil).Error, "no luck")
 			require.Len(t, attempts, tt.calls)
 			require.Len(t, keys, 1, "its key is the same for all of them")
 		})
@@ -115,7 +120,9 @@ func TestErrorsOfTypedFunctionsAreRetriedUnlessFatal(t *testing.T) {
 func TestInvalidFunctionsAreReportedAtRegistration(t *testing.T) {
 	e := opened(t)
 	troupe.Handle(e, "judge", judge)
-	require.PanicsWithValue(t, `troupe: the function "judge": there is a function of that name already`, func() { troupe.Handle(e, "judge", judge) })
+	require.PanicsWithValue(t,
+		`troupe: the function "judge": there is a function of that name already`,
+		func() { troupe.Handle(e, "judge", judge) })
 	require.PanicsWithValue(t, `troupe: the function "f": its input cannot be read from JSON: it is a func()`, func() {
 		troupe.Handle(e, "f", func(context.Context, func()) (any, error) { return nil, nil })
 	})

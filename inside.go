@@ -159,7 +159,8 @@ func (e *Engine) apiMember(asked engine.Engine) api.Member {
 
 func (e *Engine) newV1Routes(asked engine.Engine) (v1.Routes, error) {
 	return v1.New(v1.Config{
-		Member: e.apiMember(asked), Version: Version(), StoreKind: storeKind(e.cfg.Store), Name: e.cfg.Name, TraceURL: e.cfg.TraceURL, LogURL: e.cfg.LogURL, Cluster: e.clusterAdmin(),
+		Member: e.apiMember(asked), Version: Version(), StoreKind: storeKind(e.cfg.Store),
+		Name: e.cfg.Name, TraceURL: e.cfg.TraceURL, LogURL: e.cfg.LogURL, Cluster: e.clusterAdmin(),
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: asked, Store: e.store, Reader: e.reader}.Tell},
 	})
 }

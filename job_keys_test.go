@@ -132,7 +132,8 @@ func TestARetryWithAnotherInputHasANewKey(t *testing.T) {
 		}
 		return nil, nil
 	})
-	require.NoError(t, e.Publish(t.Context(), "f", []byte(`{"start":"ask","on_error":"fail","nodes":{"ask":{"kind":"wait_event","params":{"signal_key":"amount"}},
+	require.NoError(t, e.Publish(t.Context(), "f",
+		[]byte(`{"start":"ask","on_error":"fail","nodes":{"ask":{"kind":"wait_event","params":{"signal_key":"amount"}},
 		"pay":{"func":"pay","prep":{"input_key":"$shared.amount"}}},"edges":[{"from":"ask","to":"pay","action":"default"},{"from":"ask","to":"pay","action":"signaled"}]}`)))
 	id, err := e.Start(t.Context(), "f", nil)
 	require.NoError(t, err)

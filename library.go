@@ -58,7 +58,8 @@ func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, opti
 	if slug == "" {
 		slug = v1.SlugFor(definition)
 	}
-	p := persistence.Publication{Slug: slug, Definition: definition, Now: time.Now().UnixMilli(), Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check}
+	p := persistence.Publication{Slug: slug, Definition: definition, Now: time.Now().UnixMilli(),
+		Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check}
 	for _, set := range options {
 		set(&p)
 	}
@@ -82,7 +83,9 @@ func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder, options ...
 // Validate returns all problems of a definition, including warnings; the Err of Problems is nil if
 // the definition can be published. Nothing is stored.
 func (e *Engine) Validate(ctx context.Context, definition []byte) (Problems, error) {
-	_, problems, err := persistence.Prepare(ctx, e.store, persistence.Publication{Definition: definition, Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check})
+	_, problems, err := persistence.Prepare(ctx, e.store,
+		persistence.Publication{Definition: definition, Limits: e.cfg.Limits,
+			Secret: e.secrets.Listed, Func: e.functions.Check})
 	return problems, err
 }
 

@@ -132,7 +132,9 @@ func (e *Engine) forgetHistory(r *actors.Rewind) {
 // newRewinds creates the metric that forgetHistory increments.
 func newRewinds() *prometheus.CounterVec {
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_store_rewinds_total",
-		Help: "Times that the store did not go on where it was, and the member began anew: confirmed = lost, the store went back in time; kept, another server took over that has all that the member knows to be stored."}, []string{"confirmed"})
+		Help: "Times that the store did not go on where it was, and the member began anew: " +
+			"confirmed = lost, the store went back in time; kept, another server took over that " +
+			"has all that the member knows to be stored."}, []string{"confirmed"})
 	c.WithLabelValues("lost")
 	c.WithLabelValues("kept")
 	return c

@@ -42,7 +42,8 @@ type clusterMembership struct {
 // newMembership opens the listeners for other members. The member is started afterwards, because it
 // needs the result.
 func (e *Engine) newMembership(ctx context.Context) (*clusterMembership, error) {
-	c := &clusterMembership{id: cluster.Identity{Cluster: e.cfg.clusterName()}, ttl: e.cfg.Lease, log: e.cfg.Logger, tls: e.tls, joined: make(chan struct{})}
+	c := &clusterMembership{id: cluster.Identity{Cluster: e.cfg.clusterName()}, ttl: e.cfg.Lease,
+		log: e.cfg.Logger, tls: e.tls, joined: make(chan struct{})}
 	if err := c.openCluster(ctx, e); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
@@ -120,7 +121,8 @@ func (c *clusterMembership) forwardPulse(p persistence.Pulse) {
 // joinCluster adds a member to the cluster: from now on it owns shards.
 func (c *clusterMembership) joinCluster(member *actors.Member, store persistence.Members) error {
 	c.id.Incarnation = member.Incarnation()
-	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: member, TTL: c.ttl, Hints: c.gossip.Hints(), Announce: c.gossip.Announce, Log: c.log})
+	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: member, TTL: c.ttl,
+		Hints: c.gossip.Hints(), Announce: c.gossip.Announce, Log: c.log})
 	c.service = cluster.NewService(member, c.id, c.log)
 	c.router.Start(c.id.Incarnation, member, c.keeper)
 	close(c.joined)

@@ -71,10 +71,12 @@ func TestMembersAreReachableBeforeServe(t *testing.T) {
 	store, ca := pgtest.DSN(t), certtest.New(t)
 	own := ca.Issue(t)
 	for name, cfg := range map[string]Config{
-		"a member that is to listen":          {Listen: freeAddress(t)},
-		"one that listens nowhere":            {},
-		"one that is to speak TLS":            {Listen: freeAddress(t), TLSCert: own.Cert, TLSKey: own.Key, CA: ca.File},
-		"one that is to see certificates too": {Listen: freeAddress(t), TLSCert: own.Cert, TLSKey: own.Key, TLSClientCA: ca.File, CA: ca.File},
+		"a member that is to listen": {Listen: freeAddress(t)},
+		"one that listens nowhere":   {},
+		"one that is to speak TLS": {Listen: freeAddress(t), TLSCert: own.Cert, TLSKey: own.Key,
+			CA: ca.File},
+		"one that is to see certificates too": {Listen: freeAddress(t), TLSCert: own.Cert,
+			TLSKey: own.Key, TLSClientCA: ca.File, CA: ca.File},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg.Store, cfg.Name = store, name

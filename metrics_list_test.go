@@ -23,7 +23,8 @@ const listed = "deploy/observability/metrics.txt"
 
 func TestAllMetricsOfAMemberAreListed(t *testing.T) {
 	own := certtest.New(t).Issue(t)
-	e := join(t, Config{Store: pgtest.DSN(t), Name: "a", Listen: freeAddress(t), TLSCert: own.Cert, TLSKey: own.Key, Spans: &sink{}, NodeMetrics: true})
+	e := join(t, Config{Store: pgtest.DSN(t), Name: "a", Listen: freeAddress(t), TLSCert: own.Cert,
+		TLSKey: own.Key, Spans: &sink{}, NodeMetrics: true})
 	asked, err := e.Member(t.Context())
 	require.NoError(t, err)
 	server, err := e.newServer(asked)

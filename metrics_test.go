@@ -86,7 +86,8 @@ func TestMetricsDescribeACluster(t *testing.T) {
 		for _, e := range members {
 			eventually(t, func() bool {
 				told := e.scrape(t)
-				return told[`troupe_cluster_members{state="living"}`] == 3 && told["troupe_cluster_gossip_peers"] == 2 && told["troupe_cluster_shards_unowned"] == 0
+				return told[`troupe_cluster_members{state="living"}`] == 3 &&
+					told["troupe_cluster_gossip_peers"] == 2 && told["troupe_cluster_shards_unowned"] == 0
 			})
 			told := e.scrape(t)
 			require.Zero(t, told[`troupe_cluster_members{state="overdue"}`])

@@ -42,7 +42,8 @@ func (e *Engine) workerChanged(ctx context.Context, w persistence.Worker, gone b
 	}
 	ctx, cancel := context.WithTimeout(ctx, workerNews)
 	defer cancel()
-	others.Inform(ctx, engine.News{Workers: []engine.Worker{{ID: w.ID, URL: w.URL, Type: w.Type, Secret: w.Secret, Services: w.Services, Labels: w.Labels,
+	others.Inform(ctx, engine.News{Workers: []engine.Worker{{ID: w.ID, URL: w.URL, Type: w.Type,
+		Secret: w.Secret, Services: w.Services, Labels: w.Labels,
 		Load: w.Load, HeardAt: w.LastHeartbeat, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt, Gone: gone}}})
 }
 

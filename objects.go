@@ -31,7 +31,8 @@ func (c *Config) openObjects(ctx context.Context) (objects.Bucket, error) {
 	case c.ObjectStoreKeep < 0:
 		return nil, errors.New("the files of ended tasks cannot be kept for less than no time (--object-store-keep)")
 	case c.ObjectStore == "" && c.ObjectStoreKeep > 0:
-		return nil, errors.New("there is no object store whose files could be kept so long (--object-store-keep): give it with --object-store")
+		return nil, errors.New("there is no object store whose files could be kept so long " +
+			"(--object-store-keep): give it with --object-store")
 	case c.ObjectStore == "":
 		return nil, nil
 	}

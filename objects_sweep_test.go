@@ -106,7 +106,9 @@ func ending(t *testing.T) (s persistence.Store, bucket objects.Bucket, ends func
 		commit(persistence.Commit{Task: id, Seq: seq, Events: []byte("[]"), Columns: &persistence.Columns{Status: status, EndedAt: at}})
 	}
 	for i, id := range []string{"a", "b", "c", "d"} {
-		commit(persistence.Commit{Task: id, Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]"), Columns: &persistence.Columns{Status: "failed", EndedAt: int64(i + 1)}})
+		commit(persistence.Commit{Task: id, Create: &persistence.Create{FlowID: "flow",
+			VersionID: "version"}, Seq: 1, Events: []byte("[]"),
+			Columns: &persistence.Columns{Status: "failed", EndedAt: int64(i + 1)}})
 		require.NoError(t, bucket.Put(t.Context(), objects.Folder(id, "u", 1, 1)+objects.SpecFile, nil))
 	}
 	return s, bucket, ends

@@ -24,7 +24,9 @@ import (
 func filing(t *testing.T, retention, keep time.Duration) (e *troupe.Engine, runs string) {
 	t.Helper()
 	folder := t.TempDir()
-	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), ObjectStore: "file://" + filepath.ToSlash(folder), ObjectStoreKeep: keep, Retention: retention})
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(),
+		"x.db"), ObjectStore: "file://" + filepath.ToSlash(folder), ObjectStoreKeep: keep,
+		Retention: retention})
 	require.NoError(t, err)
 	require.NoError(t, e.Publish(t.Context(), "work", []byte("nodes: {a: {exec_type: outside, service: object_store}}")))
 	return e, filepath.Join(folder, "runs")
@@ -96,7 +98,9 @@ func TestUndeletableFilesDoNotBlockTheDeletionOfTasks(t *testing.T) {
 		return stubborn{dir, &kept}, err
 	}}
 	folder := t.TempDir()
-	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), ObjectStore: "stubborn://" + filepath.ToSlash(folder), Buckets: buckets, Retention: time.Second})
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(),
+		"x.db"), ObjectStore: "stubborn://" + filepath.ToSlash(folder), Buckets: buckets,
+		Retention: time.Second})
 	require.NoError(t, err)
 	require.NoError(t, e.Publish(t.Context(), "work", []byte("nodes: {a: {exec_type: outside, service: object_store}}")))
 	var tasks []string

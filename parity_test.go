@@ -14,32 +14,49 @@ import (
 // methods maps the routes of /v1 to the methods of an Engine. Routes that a worker uses are covered
 // by package worker, and functions of the program do not need them.
 var methods = map[string]string{
-	"publish-flow": "Apply", "publish-named-flow": "Apply", "try-definition": "Try", "validate-definition": "Validate", "list-flows": "Flows", "get-flow": "Flow",
-	"list-versions": "Versions", "get-version": "Version", "get-graph": "Graph", "diff-versions": "Diff", "get-flow-openapi": "FlowOpenAPI", "delete-flow": "DeleteFlow", "get-worker": "Worker",
+	"publish-flow": "Apply", "publish-named-flow": "Apply", "try-definition": "Try",
+	"validate-definition": "Validate", "list-flows": "Flows", "get-flow": "Flow",
+	"list-versions": "Versions", "get-version": "Version", "get-graph": "Graph",
+	"diff-versions": "Diff", "get-flow-openapi": "FlowOpenAPI", "delete-flow": "DeleteFlow",
+	"get-worker": "Worker",
 
-	"list-schedules": "Schedules", "get-schedule": "Schedule", "set-schedule": "SetSchedule", "delete-schedule": "DeleteSchedule", "enable-schedule": "EnableSchedule",
-	"disable-schedule": "DisableSchedule", "next-slots": "NextSlots", "preview-schedule": "PreviewSchedule", "trigger-schedule": "TriggerSchedule", "backfill-schedule": "BackfillSchedule",
+	"list-schedules": "Schedules", "get-schedule": "Schedule", "set-schedule": "SetSchedule",
+	"delete-schedule": "DeleteSchedule", "enable-schedule": "EnableSchedule",
+	"disable-schedule": "DisableSchedule", "next-slots": "NextSlots",
+	"preview-schedule": "PreviewSchedule", "trigger-schedule": "TriggerSchedule",
+	"backfill-schedule": "BackfillSchedule",
 
 	"start-tasks": "Start", // by several goroutines: starts at the same time are stored together
-	"start-task":  "Start", "list-tasks": "Tasks", "count-tasks": "CountTasks", "get-task": "Task", "cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
-	"hold-step": "HoldStep", "release-step": "ReleaseStep", "retry-task": "Retry", "fork-task": "Fork", "rerun-task": "Rerun", "compare-tasks": "Compare", "bulk-tasks": "Bulk", "append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal", "list-steps": "Steps", "list-units": "Units", "list-unit-states": "UnitStates",
+	"start-task":  "Start", "list-tasks": "Tasks", "count-tasks": "CountTasks", "get-task": "Task",
+	"cancel-task": "Cancel", "pause-task": "Pause", "resume-task": "Resume",
+	"hold-step": "HoldStep", "release-step": "ReleaseStep", "retry-task": "Retry",
+	"fork-task": "Fork", "rerun-task": "Rerun", "compare-tasks": "Compare", "bulk-tasks": "Bulk",
+	"append-units": "Append", "complete-unit": "Complete", "signal-task": "Signal",
+	"list-steps": "Steps", "list-units": "Units", "list-unit-states": "UnitStates",
 
-	"list-approvals": "Approvals", "get-approval": "Approval", "answer-approval": "AnswerApproval", "link-approval": "LinkApproval", "get-linked-approval": ofBrowsers, "answer-linked-approval": ofBrowsers,
+	"list-approvals": "Approvals", "get-approval": "Approval", "answer-approval": "AnswerApproval",
+	"link-approval": "LinkApproval", "get-linked-approval": ofBrowsers, "answer-linked-approval": ofBrowsers,
 
-	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "get-digest": "Digest", "get-trace": "Trace", "get-timeline": "Timeline", "get-value": "Value", "stream-events": "Watch", "stream-socket": "Watch",
+	"list-events": "Events", "list-runs": "Runs", "get-waiting": "Waiting", "get-digest": "Digest",
+	"get-trace": "Trace", "get-timeline": "Timeline", "get-value": "Value",
+	"stream-events": "Watch", "stream-socket": "Watch",
 
 	"list-logs": "Logs", "stream-logs": "FollowLogs",
 
 	"open-session": ofBrowsers, "close-session": ofBrowsers, "get-me": ofBrowsers,
-	"get-settings": ofAdmins, "list-tokens": ofAdmins, "list-views": ofBrowsers, "set-view": ofBrowsers, "delete-view": ofBrowsers, "create-token": ofAdmins, "delete-token": ofAdmins,
+	"get-settings": ofAdmins, "list-tokens": ofAdmins, "list-views": ofBrowsers,
+	"set-view": ofBrowsers, "delete-view": ofBrowsers, "create-token": ofAdmins, "delete-token": ofAdmins,
 
-	"get-job": "Job", "get-log": "Log", "list-jobs": "Jobs", "list-queues": "Queues", "list-workers": "Workers", "get-info": "Info", "get-overview": "Overview", "get-stats": "FlowStats", "get-series": "StatsSeries",
+	"get-job": "Job", "get-log": "Log", "list-jobs": "Jobs", "list-queues": "Queues",
+	"list-workers": "Workers", "get-info": "Info", "get-overview": "Overview",
+	"get-stats": "FlowStats", "get-series": "StatsSeries",
 	"list-members": "Members", "list-shards": "Shards", "drain-member": "Drain", "undrain-member": "Undrain",
 
 	"list-hooks": "Hooks", "get-hook": "Hook", "set-hook": "SetHook", "delete-hook": "DeleteHook", "deliver": "Deliver",
 
 	"claim-job": ofWorkers, "complete-job": ofWorkers, "fail-job": ofWorkers, "job-params": ofWorkers, "release-job": ofWorkers,
-	"forget-worker": ofWorkers, "register-worker": ofWorkers, "worker-heartbeat": ofWorkers, "poll-jobs": ofWorkers, "release-jobs": ofWorkers,
+	"forget-worker": ofWorkers, "register-worker": ofWorkers, "worker-heartbeat": ofWorkers,
+	"poll-jobs": ofWorkers, "release-jobs": ofWorkers,
 	"report-jobs": ofWorkers,
 }
 
@@ -65,7 +82,8 @@ func TestEveryRouteHasAMethod(t *testing.T) {
 			name := methods[operation.ID]
 			require.NotEmpty(t, name, "%s %s (%s): which method of Engine does it?", verb, path, operation.ID)
 			_, there := engine.MethodByName(name)
-			require.True(t, there || name == ofWorkers || name == ofBrowsers || name == ofAdmins, "%s: Engine has no method %s", operation.ID, name)
+			require.True(t, there || name == ofWorkers || name == ofBrowsers || name == ofAdmins,
+				"%s: Engine has no method %s", operation.ID, name)
 		}
 	}
 	for id := range methods {

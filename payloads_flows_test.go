@@ -181,7 +181,8 @@ func (e *Engine) carriedOut(t *testing.T, name string) map[string]any {
 		require.NoError(t, e.Signal(t.Context(), id, tt.signal, map[string]string{"said": long}))
 	}
 	if tt.answers {
-		_, err := e.AnswerApproval(t.Context(), e.askedOf(t, id), ApprovalAnswer{Value: must(json.Marshal(map[string]string{"because": long}))})
+		_, err := e.AnswerApproval(t.Context(), e.askedOf(t, id),
+			ApprovalAnswer{Value: must(json.Marshal(map[string]string{"because": long}))})
 		require.NoError(t, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -190,11 +191,14 @@ func (e *Engine) carriedOut(t *testing.T, name string) map[string]any {
 	require.NoError(t, err)
 	task, err := e.Task(t.Context(), id)
 	require.NoError(t, err)
-	got := map[string]any{"status": result.Status, "error": result.Error, "result": decoded(t, result.Value), "params": decoded(t, task.Params), "answered": decoded(t, task.Result), "shared": decoded(t, task.Shared)}
+	got := map[string]any{"status": result.Status, "error": result.Error,
+		"result": decoded(t, result.Value), "params": decoded(t, task.Params),
+		"answered": decoded(t, task.Result), "shared": decoded(t, task.Shared)}
 	runs, err := e.Runs(t.Context(), id, Paging{Limit: 200})
 	require.NoError(t, err)
 	for _, r := range runs.Items {
-		got[fmt.Sprint(r.Scope, "/", r.Node, "#", r.Visit, ".", r.Unit, r.Kind)] = []any{r.State, r.Error, decoded(t, r.Input), decoded(t, r.Output)}
+		got[fmt.Sprint(r.Scope, "/", r.Node, "#", r.Visit, ".", r.Unit, r.Kind)] = []any{r.State,
+			r.Error, decoded(t, r.Input), decoded(t, r.Output)}
 	}
 	got["id"] = id
 	return got

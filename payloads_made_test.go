@@ -110,13 +110,16 @@ func TestATaskFailsIfItsDerivedValueCannotBeStored(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		folder := t.TempDir()
 		e := over(t, store(), folder, func(b Bucket) Bucket { return shut{b} })
-		require.NoError(t, e.Publish(t.Context(), "joins", []byte("nodes:\n  make: {func: make}\n  text: {depends_on: [make], prep: {expr: \"'made of ' + deps.make.text\"}, func: echo}\n")))
+		require.NoError(t, e.Publish(t.Context(), "joins",
+			[]byte("nodes:\n  make: {func: make}\n  text: {depends_on: [make], prep: {expr: "+
+				"\"'made of ' + deps.make.text\"}, func: echo}\n")))
 		_, result := e.made(t, "joins", nil)
 		require.EqualValues(t, flow.TaskFailed, result.Status)
 		require.Contains(t, result.Error, "could not be kept at "+folder)
 		require.Contains(t, result.Error, fs.ErrPermission.Error())
 
-		require.NoError(t, e.Publish(t.Context(), "asks", []byte("start: ask\nnodes:\n  ask: {kind: approval, params: {approval_key: $shared.ok}}\n")))
+		require.NoError(t, e.Publish(t.Context(), "asks",
+			[]byte("start: ask\nnodes:\n  ask: {kind: approval, params: {approval_key: $shared.ok}}\n")))
 		id, err := e.Start(t.Context(), "asks", nil)
 		require.NoError(t, err)
 		asked := e.askedOf(t, id)
@@ -153,7 +156,8 @@ edges:
 		result, err := e.Wait(t.Context(), id)
 		require.NoError(t, err)
 		require.EqualValues(t, flow.TaskCompleted, result.Status, result.Error)
-		require.JSONEq(t, string(must(json.Marshal(map[string]any{"word": long, "go": true, "said": map[string]any{"word": long, "go": true}}))), string(result.Value))
+		require.JSONEq(t, string(must(json.Marshal(map[string]any{"word": long, "go": true,
+			"said": map[string]any{"word": long, "go": true}}))), string(result.Value))
 	})
 }
 

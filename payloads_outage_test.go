@@ -66,7 +66,8 @@ nodes:
 func TestOtherTasksContinueWhileABucketDoesNotAnswer(t *testing.T) {
 	folder, many := t.TempDir(), runtime.GOMAXPROCS(0)+8
 	s := &silent{asked: make(chan string, 1), opened: make(chan struct{})}
-	cfg := Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadOver: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(folder),
+	cfg := Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadOver: 500,
+		Retention: -1, PayloadStore: "file://" + filepath.ToSlash(folder),
 		Buckets: map[string]OpenBucket{"silent": func(_ context.Context, at *url.URL) (Bucket, error) {
 			dir, err := objects.OpenDir(at.Path)
 			s.Bucket = dir

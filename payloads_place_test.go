@@ -88,8 +88,9 @@ func TestThePlaceOfValuesIsShownWithoutSecrets(t *testing.T) {
 	folder := t.TempDir()
 	dir, err := objects.OpenDir(folder)
 	require.NoError(t, err)
-	cfg := Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadStore: "other://me:secret@host" + filepath.ToSlash(folder) + "?token=secret",
-		Buckets: map[string]OpenBucket{"other": opens(dir)}}
+	cfg := Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"),
+		PayloadStore: "other://me:secret@host" + filepath.ToSlash(folder) + "?token=secret",
+		Buckets:      map[string]OpenBucket{"other": opens(dir)}}
 	e := making(t, cfg)
 	_, err = e.Member(t.Context())
 	require.NoError(t, err)
@@ -118,7 +119,8 @@ func TestAMemberStartsWhileItsPayloadStoreDoesNotAnswer(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		dir, err := objects.OpenDir(t.TempDir())
 		require.NoError(t, err)
-		cfg := Config{Store: store(), PayloadOver: 500, PayloadStore: "other://host/values", Buckets: map[string]OpenBucket{"other": opens(dir)}}
+		cfg := Config{Store: store(), PayloadOver: 500, PayloadStore: "other://host/values",
+			Buckets: map[string]OpenBucket{"other": opens(dir)}}
 		e := making(t, cfg)
 		_, err = e.Member(t.Context())
 		require.NoError(t, err)

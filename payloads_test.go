@@ -69,7 +69,9 @@ func (e *Engine) makes(t *testing.T) {
 	e.Handle("fail", func(_ context.Context, _ Job) (any, error) { return nil, errors.New("no") })
 	e.Handle("short", func(context.Context, Job) (any, error) { return "short", nil })
 	e.HandleJSON("echo", func(_ context.Context, j Job) (json.RawMessage, error) { return j.Input, nil })
-	require.NoError(t, e.Publish(t.Context(), "make", []byte("nodes: {make: {func: make}, echo: {func: echo, depends_on: [make], prep: {input_key: $deps.make}}}")))
+	require.NoError(t, e.Publish(t.Context(), "make",
+		[]byte("nodes: {make: {func: make}, echo: {func: echo, depends_on: [make], prep: "+
+			"{input_key: $deps.make}}}")))
 }
 
 func (e *Engine) made(t *testing.T, flow string, params any) (id string, result *Result) {
@@ -90,7 +92,8 @@ func TestALostValueIsAnErrorThatNamesIt(t *testing.T) {
 			"is not what was written": func(file string) error { return os.WriteFile(file, []byte(strings.Repeat("x", 10)), 0o600) },
 		} {
 			t.Run(name, func(t *testing.T) {
-				cfg := Config{Store: store(), PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(t.TempDir()), Listen: freeAddress(t)}
+				cfg := Config{Store: store(), PayloadOver: 500,
+					PayloadStore: "file://" + filepath.ToSlash(t.TempDir()), Listen: freeAddress(t)}
 				folder := strings.TrimPrefix(cfg.PayloadStore, "file://")
 				e, err := Open(t.Context(), cfg)
 				require.NoError(t, err)
@@ -152,7 +155,8 @@ func (e *Engine) get(t *testing.T, path, span string) (status int, header http.H
 }
 
 func TestAPartOfALargeValueIsRead(t *testing.T) {
-	e := serving(t, Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(t.TempDir())})
+	e := serving(t, Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadOver: 500,
+		PayloadStore: "file://" + filepath.ToSlash(t.TempDir())})
 	e.makes(t)
 	id, _ := e.made(t, "make", nil)
 	path := "/v1/tasks/" + id + "/value?of=output&step=make"
@@ -192,7 +196,9 @@ func TestValuesAreDeletedWithTheLastTaskThatRefersToThem(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		e, folder := offloading(t, store(), 500)
 		e.makes(t)
-		require.NoError(t, e.Publish(t.Context(), "two", []byte("nodes: {make: {func: make}, more: {func: echo, depends_on: [make], prep: {input_map: {again: $deps.make, run: $run.text}}}}")))
+		require.NoError(t, e.Publish(t.Context(), "two",
+			[]byte("nodes: {make: {func: make}, more: {func: echo, depends_on: [make], prep: "+
+				"{input_map: {again: $deps.make, run: $run.text}}}}")))
 		first, _ := e.made(t, "two", map[string]string{"text": long + "!"})
 		require.Len(t, objectsOf(t, folder, first), 3, "params and two outputs")
 		forked, err := e.Fork(t.Context(), first, Fork{From: "more"})
@@ -281,11 +287,13 @@ func (h *holding) Put(ctx context.Context, key string, value []byte) error {
 func TestAValueSurvivesTheLossOfItsMemberBeforeTheCommit(t *testing.T) {
 	store, folder := pgtest.DSN(t), t.TempDir()
 	h := &holding{written: make(chan string, 1), goes: make(chan struct{})}
-	e := making(t, Config{Store: store, PayloadOver: 500, PayloadStore: "held://" + filepath.ToSlash(folder), Buckets: map[string]OpenBucket{"held": func(_ context.Context, at *url.URL) (Bucket, error) {
-		dir, err := objects.OpenDir(at.Path)
-		h.Bucket = dir
-		return h, err
-	}}})
+	e := making(t, Config{Store: store, PayloadOver: 500,
+		PayloadStore: "held://" + filepath.ToSlash(folder),
+		Buckets: map[string]OpenBucket{"held": func(_ context.Context, at *url.URL) (Bucket, error) {
+			dir, err := objects.OpenDir(at.Path)
+			h.Bucket = dir
+			return h, err
+		}}})
 	id, err := e.Start(t.Context(), "make", nil)
 	require.NoError(t, err)
 	<-h.written

@@ -41,7 +41,10 @@ func TestWorkersGetValuesAndNoReferences(t *testing.T) {
 				stop()
 				<-over
 			})
-			require.NoError(t, e.Publish(t.Context(), "f", []byte("nodes: {a: {exec_type: "+tt.exec+", service: twice, prep: {input_map: {text: $run.text}}}, b: {exec_type: "+tt.exec+", service: twice, depends_on: [a], prep: {input_key: $deps.a}}}")))
+			require.NoError(t, e.Publish(t.Context(), "f",
+				[]byte("nodes: {a: {exec_type: "+tt.exec+
+					", service: twice, prep: {input_map: {text: $run.text}}}, b: {exec_type: "+
+					tt.exec+", service: twice, depends_on: [a], prep: {input_key: $deps.a}}}")))
 			require.Eventually(t, func() bool {
 				known, err := e.Workers(t.Context())
 				return err == nil && slices.ContainsFunc(known, func(w KnownWorker) bool { return w.ID == "w" && w.State == "online" })

@@ -67,7 +67,8 @@ func newRewindsCluster(t *testing.T) *rewinds {
 	t.Cleanup(func() { require.NoError(t, r.standby.Stop()) })
 	for _, name := range []string{"a", "b"} {
 		log := &logText{}
-		cfg := Config{Store: pgtest.AnyOf("postgres", r.primary, r.standby), Name: name, IdleAfter: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}
+		cfg := Config{Store: pgtest.AnyOf("postgres", r.primary, r.standby), Name: name,
+			IdleAfter: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(log, nil))}
 		e := serving(t, cfg)
 		e.HandleJSON("job", func(context.Context, Job) (json.RawMessage, error) { return json.RawMessage("1"), nil })
 		r.members, r.logs = append(r.members, e), append(r.logs, log)
@@ -125,12 +126,18 @@ func TestNoTaskIsStuckAfterAFailoverThatLostTransactions(t *testing.T) {
 	require.NoError(t, r.standby.Promote(t.Context()))
 
 	for i, e := range r.members {
-		require.Eventually(t, func() bool { return r.logs[i].count(wentBack) == 1 && r.status(e, "/readyz") == http.StatusOK }, time.Minute, 20*time.Millisecond)
+		require.Eventually(t, func() bool {
+			return r.logs[i].count(wentBack) == 1 &&
+				r.status(e, "/readyz") == http.StatusOK
+		}, time.Minute, 20*time.Millisecond)
 		require.Equal(t, 1.0, e.scrape(t)[`troupe_store_rewinds_total{confirmed="lost"}`])
 	}
 	r.await(timed)
 	for _, id := range asks {
-		require.Eventually(t, func() bool { return r.members[1].Signal(t.Context(), id, "ok", json.RawMessage("true")) == nil }, time.Minute, 20*time.Millisecond)
+		require.Eventually(t, func() bool {
+			return r.members[1].Signal(t.Context(), id, "ok",
+				json.RawMessage("true")) == nil
+		}, time.Minute, 20*time.Millisecond)
 	}
 	r.await(asks)
 	for _, e := range r.members {
@@ -157,7 +164,10 @@ func TestAFailoverThatLostNothingIsNoError(t *testing.T) {
 		require.Equal(t, 1.0, e.scrape(t)[`troupe_store_rewinds_total{confirmed="kept"}`])
 	}
 	for _, id := range asks {
-		require.Eventually(t, func() bool { return r.members[1].Signal(t.Context(), id, "ok", json.RawMessage("true")) == nil }, time.Minute, 20*time.Millisecond)
+		require.Eventually(t, func() bool {
+			return r.members[1].Signal(t.Context(), id, "ok",
+				json.RawMessage("true")) == nil
+		}, time.Minute, 20*time.Millisecond)
 	}
 	r.await(asks)
 	for _, log := range r.logs {

@@ -16,7 +16,9 @@ func TestAMemberWithoutProgramsDoesNotRevealFilesOfItsHost(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "there.sh"), []byte("#!/bin/sh\n"), 0o755))
 	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db"})
 	answer := func(root, file string) int {
-		body, err := json.Marshal(map[string]string{"root": root, "yaml": "name: " + filepath.Base(file) + "\ntasks:\n  a: {executor: process, file: " + file + "}\n"})
+		body, err := json.Marshal(map[string]string{"root": root,
+			"yaml": "name: " + filepath.Base(file) + "\ntasks:\n  a: {executor: process, file: " +
+				file + "}\n"})
 		require.NoError(t, err)
 		resp, err := http.Post("http://"+e.cfg.Listen+"/workflows", "application/json", bytes.NewReader(body))
 		require.NoError(t, err)

@@ -39,7 +39,8 @@ func TestTasksStartByTheClockUntilTheScheduleIsDisabled(t *testing.T) {
 	e := open(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
 	defer func() { require.NoError(t, e.Close()) }()
 	require.NoError(t, e.Publish(t.Context(), "f", []byte(atOnce)))
-	set, err := e.SetSchedule(t.Context(), "tick", ScheduleSpec{Flow: "f", Cron: "* * * * * *", Labels: map[string]string{"team": "a"}, Params: []byte(`{"n":1}`)})
+	set, err := e.SetSchedule(t.Context(), "tick", ScheduleSpec{Flow: "f", Cron: "* * * * * *",
+		Labels: map[string]string{"team": "a"}, Params: []byte(`{"n":1}`)})
 	require.NoError(t, err)
 	require.True(t, set.Created)
 	require.False(t, set.Next.IsZero())
@@ -171,7 +172,8 @@ func TestFaultsOfAScheduleAreReportedWithTheirPlaces(t *testing.T) {
 func TestTheNextSlotsIncludeClockChanges(t *testing.T) {
 	e := open(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
 	defer func() { require.NoError(t, e.Close()) }()
-	slots, err := e.PreviewSchedule(t.Context(), ScheduleSpec{Flow: "none", Cron: "30 2 * * *", Timezone: "Europe/Berlin"}, 2, time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
+	slots, err := e.PreviewSchedule(t.Context(), ScheduleSpec{Flow: "none", Cron: "30 2 * * *",
+		Timezone: "Europe/Berlin"}, 2, time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC))
 	require.NoError(t, err)
 	require.Equal(t, "2026-03-29T03:00:00+02:00", slots.Items[0].Local)
 	require.Contains(t, slots.Items[0].Notes[0], "2026-03-29 02:30 does not exist, and fires at 2026-03-29 03:00")

@@ -26,7 +26,8 @@ func keepsSecrets(t *testing.T) (e *troupe.Engine, files string) {
 	files = t.TempDir()
 	secrets := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(secrets, "db"), []byte(hidden), 0o600))
-	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(files, "x.db"), AllowScripts: true, ScriptDir: t.TempDir(), SecretDir: secrets})
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(files,
+		"x.db"), AllowScripts: true, ScriptDir: t.TempDir(), SecretDir: secrets})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	return e, files
@@ -99,25 +100,31 @@ func requireInNoFile(t *testing.T, dir string) {
 func TestAnUnlistedSecretIsRejectedWithItsPlace(t *testing.T) {
 	e, _ := keepsSecrets(t)
 	for _, start := range []string{"", "start: a\n"} {
-		err := e.Publish(t.Context(), "asks", []byte(start+"nodes:\n  a:\n    exec: {type: process, command: x, secrets: {A: db, B: HOME}}\n"))
+		err := e.Publish(t.Context(), "asks",
+			[]byte(start+"nodes:\n  a:\n    exec: {type: process, command: x, secrets: {A: db, B: HOME}}\n"))
 		line := "3"
 		if start != "" {
 			line = "4"
 		}
-		require.ErrorContains(t, err, line+":59: nodes.a.exec.secrets.B: there is no secret \"HOME\" among those that the operator lists with --secret-env or --secret-dir")
+		require.ErrorContains(t, err, line+":59: nodes.a.exec.secrets.B: there is no secret "+
+			"\"HOME\" among those that the operator lists with --secret-env or --secret-dir")
 		require.NotContains(t, err.Error(), "secrets.A")
 	}
-	require.NoError(t, e.Publish(t.Context(), "asks", []byte("nodes: {a: {exec: {type: process, service: elsewhere, command: x, secrets: {B: theirs}}}}")),
+	require.NoError(t, e.Publish(t.Context(), "asks",
+		[]byte("nodes: {a: {exec: {type: process, service: elsewhere, command: x, secrets: {B: theirs}}}}")),
 		"what workers have is known to them alone")
 	none := opened(t)
-	require.ErrorContains(t, none.Publish(t.Context(), "asks", []byte("nodes: {a: {exec: {type: process, command: x, secrets: {A: db}}}}")), "this server has none for flows")
+	require.ErrorContains(t, none.Publish(t.Context(), "asks",
+		[]byte("nodes: {a: {exec: {type: process, command: x, secrets: {A: db}}}}")),
+		"this server has none for flows")
 }
 
 func TestAMissingSecretFailsTheAttemptAndARestoredOneServesTheNext(t *testing.T) {
 	e, _ := keepsSecrets(t)
 	secrets := t.TempDir()
 	require.NoError(t, e.Close())
-	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), AllowScripts: true, SecretDir: secrets})
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(),
+		"x.db"), AllowScripts: true, SecretDir: secrets})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	file := filepath.Join(secrets, "late")
@@ -147,7 +154,8 @@ nodes:
 func TestASecretIsHiddenInReportedFiles(t *testing.T) {
 	secrets, files := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(secrets, "db"), []byte(hidden), 0o600))
-	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(files, "x.db"), AllowScripts: true, SecretDir: secrets,
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(files,
+		"x.db"), AllowScripts: true, SecretDir: secrets,
 		ObjectStore: "file://" + filepath.ToSlash(t.TempDir())})
 	require.NoError(t, err)
 	require.NoError(t, e.Publish(t.Context(), "files", []byte("mode: dag"+byFiles)))
@@ -192,7 +200,8 @@ func TestPollsOfExternalJobsUseASecretThatStaysHidden(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	troupe.Handle(e, "begin", func(context.Context, json.RawMessage) (map[string]any, error) {
-		return map[string]any{"deferred": []any{map[string]any{"url": server.URL, "job_id": "j", "headers": map[string]any{"X-Token": map[string]any{"secret": "api"}}}}}, nil
+		return map[string]any{"deferred": []any{map[string]any{"url": server.URL, "job_id": "j",
+			"headers": map[string]any{"X-Token": map[string]any{"secret": "api"}}}}}, nil
 	})
 	result := runs(t, e, defers, nil)
 	require.Equal(t, hidden, <-asked)

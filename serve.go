@@ -157,7 +157,8 @@ func (e *Engine) newServer(asked engine.Engine) (*api.Server, error) {
 	from, streams := e.apiMember(asked), attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
 	return api.New(api.Config{
 		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), ork.New(from, e.orkOptions()), typed, streams},
-		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins, AllowHosts: e.cfg.allowedHosts(), Collectors: e.metricCollectors(),
+		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins,
+		AllowHosts: e.cfg.allowedHosts(), Collectors: e.metricCollectors(),
 		Apart: e.membership.memberRoutes(), Pages: e.cfg.UI,
 	})
 }
@@ -172,5 +173,7 @@ func (e *Engine) orkOptions() ork.Options {
 
 // metricCollectors returns all metrics of this life of the member.
 func (e *Engine) metricCollectors() []prometheus.Collector {
-	return slices.Concat([]prometheus.Collector{e.rewinds}, e.member.Collectors(), e.attached.Collectors(), e.workers.Collectors(), e.membership.metricCollectors(), e.spans.Collectors())
+	return slices.Concat([]prometheus.Collector{e.rewinds}, e.member.Collectors(),
+		e.attached.Collectors(), e.workers.Collectors(), e.membership.metricCollectors(),
+		e.spans.Collectors())
 }

@@ -49,7 +49,8 @@ func TestAServiceStartsAndFollowsJobsWithTheMembersTools(t *testing.T) {
 		y.tools = tools
 		return y, nil
 	}
-	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), Name: "m", Services: map[string]troupe.OpenService{"yard": open}})
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(),
+		"x.db"), Name: "m", Services: map[string]troupe.OpenService{"yard": open}})
 	require.NoError(t, err)
 	require.NoError(t, e.Publish(t.Context(), "work", []byte(`nodes: {work: {exec_type: outside, service: yard}}`)))
 	id, err := e.Start(t.Context(), "work", nil)
@@ -67,7 +68,8 @@ func TestOpenFailsIfAServiceFails(t *testing.T) {
 	for range 10 { // in any order
 		y := &yard{closed: make(chan struct{})}
 		opened := false
-		_, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), Services: map[string]troupe.OpenService{
+		_, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(
+			t.TempDir(), "x.db"), Services: map[string]troupe.OpenService{
 			"yard":   func(troupe.ServiceTools) (troupe.Service, error) { opened = true; return y, nil },
 			"broken": func(troupe.ServiceTools) (troupe.Service, error) { return nil, errors.New("it is broken") },
 		}})

@@ -26,7 +26,8 @@ import (
 // (errors.ErrUnsupported).
 func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any, options ...Option) (id string, err error) {
 	if e.store.Locked() {
-		return "", &classifiedError{"StartTx: a store of SQLite takes part in no transaction of the program: use a store of PostgreSQL (postgres://…), or Start with a key",
+		return "", &classifiedError{"StartTx: a store of SQLite takes part in no transaction of " +
+			"the program: use a store of PostgreSQL (postgres://…), or Start with a key",
 			[]error{errors.ErrUnsupported, ErrInvalid}}
 	}
 	local, err := e.localMember(ctx)

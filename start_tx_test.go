@@ -34,7 +34,8 @@ func openShop(t *testing.T) *shop {
 	t.Cleanup(func() { require.NoError(t, s.conn.Close(context.Background())) })
 	s.Engine = s.member(t)
 	require.NoError(t, s.Publish(t.Context(), "shipping", []byte(shipping)))
-	_, err = s.conn.Exec(t.Context(), "CREATE SCHEMA app; CREATE TABLE app.orders (task text); CREATE TABLE app.tasks (id int); CREATE TABLE app.wakes (id int)")
+	_, err = s.conn.Exec(t.Context(), "CREATE SCHEMA app; CREATE TABLE app.orders (task text); "+
+		"CREATE TABLE app.tasks (id int); CREATE TABLE app.wakes (id int)")
 	require.NoError(t, err)
 	return s
 }
@@ -102,7 +103,9 @@ func TestATaskOfARolledBackTransactionNeverExists(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 	_, err = s.Task(t.Context(), id)
 	require.ErrorIs(t, err, ErrNotFound)
-	tables, err := s.conn.Query(t.Context(), "SELECT relid::regclass::text FROM pg_stat_user_tables WHERE relname IN ('tasks', 'task_events', 'wakes', 'permits') AND schemaname <> 'app'")
+	tables, err := s.conn.Query(t.Context(),
+		"SELECT relid::regclass::text FROM pg_stat_user_tables WHERE relname IN ('tasks', "+
+			"'task_events', 'wakes', 'permits') AND schemaname <> 'app'")
 	require.NoError(t, err)
 	names, err := pgx.CollectRows(tables, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -122,7 +125,8 @@ func TestAFlowIsNotDeletedDuringATransactionThatStartsItsTask(t *testing.T) {
 	require.NoError(t, err)
 	_, err = impatient.DeleteFlow(t.Context(), "shipping", true)
 	require.ErrorIs(t, err, ErrConflict)
-	require.ErrorContains(t, err, "a transaction in which a task of it was started (StartTx) is still open: commit it or roll it back, and delete the flow again")
+	require.ErrorContains(t, err, "a transaction in which a task of it was started (StartTx) is "+
+		"still open: commit it or roll it back, and delete the flow again")
 	require.NoError(t, tx.Rollback(t.Context()))
 	_, err = impatient.DeleteFlow(t.Context(), "shipping", true)
 	require.NoError(t, err)
@@ -171,7 +175,8 @@ func TestATransactionContinuesAfterARejectedStart(t *testing.T) {
 
 func TestTasksOfATransactionWaitForKeysLikeOthers(t *testing.T) {
 	s := openShop(t)
-	require.NoError(t, s.Publish(t.Context(), "one", []byte(`{"concurrency":{"limit":1},"start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`)))
+	require.NoError(t, s.Publish(t.Context(), "one",
+		[]byte(`{"concurrency":{"limit":1},"start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`)))
 	tx := s.begin(t)
 	var ids []string
 	for range 3 {

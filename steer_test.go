@@ -63,7 +63,9 @@ func TestAProgramControlsItsTasks(t *testing.T) {
 	require.Equal(t, "task_ended", last)
 
 	for name, call := range map[string]func() error{
-		"pause": func() error { return e.Pause(ctx, id) }, "resume": func() error { return e.Resume(ctx, id) }, "retry": func() error { return e.Retry(ctx, id) },
+		"pause":  func() error { return e.Pause(ctx, id) },
+		"resume": func() error { return e.Resume(ctx, id) },
+		"retry":  func() error { return e.Retry(ctx, id) },
 	} {
 		require.ErrorIs(t, call(), troupe.ErrEnded, name)
 		require.ErrorIs(t, call(), troupe.ErrConflict, name)
@@ -108,12 +110,17 @@ func TestMissingThingsAreErrorsThatNameThem(t *testing.T) {
 	id, err := e.Start(ctx, "f", nil)
 	require.NoError(t, err)
 	for name, call := range map[string]func() error{
-		"task": func() error { _, err := e.Task(ctx, "nope"); return err }, "wait": func() error { _, err := e.Wait(ctx, "nope"); return err },
+		"task":   func() error { _, err := e.Task(ctx, "nope"); return err },
+		"wait":   func() error { _, err := e.Wait(ctx, "nope"); return err },
 		"signal": func() error { return e.Signal(ctx, "nope", "k", 1) }, "cancel": func() error { return e.Cancel(ctx, "nope") },
-		"retry": func() error { return e.Retry(ctx, "nope") }, "fork": func() error { _, err := e.Fork(ctx, "nope", troupe.Fork{}); return err }, "flow": func() error { _, err := e.Flow(ctx, "nope"); return err },
-		"start": func() error { _, err := e.Start(ctx, "nope", nil); return err }, "version": func() error { _, err := e.Version(ctx, "f", 77); return err },
+		"retry":       func() error { return e.Retry(ctx, "nope") },
+		"fork":        func() error { _, err := e.Fork(ctx, "nope", troupe.Fork{}); return err },
+		"flow":        func() error { _, err := e.Flow(ctx, "nope"); return err },
+		"start":       func() error { _, err := e.Start(ctx, "nope", nil); return err },
+		"version":     func() error { _, err := e.Version(ctx, "f", 77); return err },
 		"old version": func() error { _, err := e.Start(ctx, "f", nil, troupe.WithVersion(77)); return err },
-		"job":         func() error { _, err := e.Job(ctx, id+".1.0.1.nope"); return err }, "events": func() error { _, err := e.Events(ctx, "nope", "", 9); return err },
+		"job":         func() error { _, err := e.Job(ctx, id+".1.0.1.nope"); return err },
+		"events":      func() error { _, err := e.Events(ctx, "nope", "", 9); return err },
 		"step": func() error {
 			_, err := e.Complete(ctx, id, troupe.Complete{StepName: troupe.StepName{Step: "nope"}})
 			return err
@@ -183,7 +190,9 @@ func TestAWatchEndsWhenTheEngineIsClosed(t *testing.T) {
 func TestADefinitionIsTriedWithoutBeingPublished(t *testing.T) {
 	e := opened(t)
 	troupe.Handle(e, "twice", func(_ context.Context, in struct{ N int }) (int, error) { return 2 * in.N, nil })
-	made, err := e.Try(t.Context(), []byte("nodes: {a: {func: twice, prep: {input_map: {n: $run.n}}}}"), troupe.Try{Params: json.RawMessage(`{"n": 21}`)})
+	made, err := e.Try(t.Context(), []byte(
+		"nodes: {a: {func: twice, prep: {input_map: {n: $run.n}}}}"),
+		troupe.Try{Params: json.RawMessage(`{"n": 21}`)})
 	require.NoError(t, err)
 	task, err := e.Wait(t.Context(), made.ID)
 	require.NoError(t, err)
@@ -204,7 +213,8 @@ func TestAPauseStopsTimeoutsAlsoThroughARestart(t *testing.T) {
 				return e
 			}
 			e := begin()
-			_, err := e.Apply(ctx, "ask", []byte(`{"start":"ask","timeout_ms":3000,"nodes":{"ask":{"kind":"approval","timeout_ms":2000,"params":{"approval_key":"ok"}}}}`))
+			_, err := e.Apply(ctx, "ask", []byte(
+				`{"start":"ask","timeout_ms":3000,"nodes":{"ask":{"kind":"approval","timeout_ms":2000,"params":{"approval_key":"ok"}}}}`))
 			require.NoError(t, err)
 			id, err := e.Start(ctx, "ask", nil)
 			require.NoError(t, err)

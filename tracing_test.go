@@ -81,7 +81,8 @@ func tellTwo(t *testing.T, cfg Config) (good, bad string) {
 	})
 	require.NoError(t, e.Publish(t.Context(), "good-or-bad", []byte(goodOrBad)))
 	for _, to := range []*string{&good, &bad} {
-		*to, err = e.Start(t.Context(), "good-or-bad", map[string]bool{"bad": to == &bad}, WithTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", ""))
+		*to, err = e.Start(t.Context(), "good-or-bad", map[string]bool{"bad": to == &bad},
+			WithTrace("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", ""))
 		require.NoError(t, err)
 		_, err = e.Wait(t.Context(), *to)
 		require.NoError(t, err)
@@ -180,7 +181,8 @@ func metricsOf(t require.TestingT, e *Engine) string {
 }
 
 func TestPagesGetTheURLsOfTracesAndLogs(t *testing.T) {
-	at := Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", TraceURL: "https://tempo.example/trace/{trace_id}", LogURL: "http://logs.example/?task={task}"}
+	at := Config{Store: "sqlite:" + t.TempDir() + "/troupe.db",
+		TraceURL: "https://tempo.example/trace/{trace_id}", LogURL: "http://logs.example/?task={task}"}
 	resp, err := http.Get("http://" + serving(t, at).cfg.Listen + "/v1/info")
 	require.NoError(t, err)
 	defer resp.Body.Close()
@@ -195,7 +197,8 @@ func TestPagesGetTheURLsOfTracesAndLogs(t *testing.T) {
 
 func TestLogLinesOfARequestContainItsTrace(t *testing.T) {
 	var said lines
-	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db", Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	e := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db",
+		Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+e.cfg.Listen+"/v1/info", nil)
 	require.NoError(t, err)
 	req.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")

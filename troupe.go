@@ -122,7 +122,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificates, err := api.LoadCertificates(api.TLSFiles{Cert: cfg.TLSCert, Key: cfg.TLSKey, ClientCA: cfg.TLSClientCA, CA: cfg.CA}, cfg.Logger)
+	certificates, err := api.LoadCertificates(api.TLSFiles{Cert: cfg.TLSCert, Key: cfg.TLSKey,
+		ClientCA: cfg.TLSClientCA, CA: cfg.CA}, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +156,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
 	newest := persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, bareStore: opened, store: newest, newest: newest, files: files, payloads: payloads, values: values, secrets: known, serves: cfg.Listener != nil, reader: persistence.NewReader(newest, cfg.Limits), tls: certificates, rewinds: newRewinds()}
+	e := &Engine{cfg: cfg, bareStore: opened, store: newest, newest: newest, files: files,
+		payloads: payloads, values: values, secrets: known, serves: cfg.Listener != nil,
+		reader: persistence.NewReader(newest, cfg.Limits), tls: certificates, rewinds: newRewinds()}
 	if payloads != nil {
 		e.reader.Keep(payloads)
 	}
@@ -198,7 +201,8 @@ func (e *Engine) startMember(ctx context.Context) (err error) {
 	}()
 	if e.workers, err = workers.Open(ctx, e.store, workers.Options{
 		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Learn: e.learnInterval(), Allow: e.cfg.WorkerNetworks,
-		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged, Beat: e.workerLives, Now: e.nowMillis, Logger: e.cfg.Logger,
+		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged,
+		Beat: e.workerLives, Now: e.nowMillis, Logger: e.cfg.Logger,
 		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10, Standby: e.cfg.StandbyWorkers,
 	}); err != nil {
 		return err
@@ -207,7 +211,8 @@ func (e *Engine) startMember(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	e.attached = attached.New(attached.Options{Secret: secret, Grace: e.cfg.ResumeGrace, MaxMessage: api.BodyLimit(e.cfg.Limits), Workers: e.workers,
+	e.attached = attached.New(attached.Options{Secret: secret, Grace: e.cfg.ResumeGrace,
+		MaxMessage: api.BodyLimit(e.cfg.Limits), Workers: e.workers,
 		Note: e.noteJob, Log: func(task, job string) attached.Log { return e.logs.Open(task, job) }, Logger: e.cfg.Logger})
 	cfg := e.actorsConfig()
 	if e.store.Locked() {
@@ -223,7 +228,8 @@ func (e *Engine) startMember(ctx context.Context) (err error) {
 	}
 	cfg.Cluster, cfg.URL, cfg.Gossip, cfg.Seal = e.cfg.Cluster, e.membership.url, e.membership.gossip.Address(), e.membership.id.Seal()
 	registry := e.workers // other members may send news of workers while this life is being ended
-	cfg.Others, cfg.Changed, cfg.Heard = e.membership.router.Others(), e.membership.forwardPulse, func(news engine.News) { e.handleNews(registry, news) }
+	cfg.Others, cfg.Changed, cfg.Heard = e.membership.router.Others(), e.membership.forwardPulse,
+		func(news engine.News) { e.handleNews(registry, news) }
 	e.setOthers(e.membership.router.Others())
 	if e.member, err = actors.Start(ctx, cfg); err != nil {
 		return err
@@ -236,7 +242,8 @@ func (e *Engine) startMember(ctx context.Context) (err error) {
 
 // startSchedules starts the schedules of the member's shards.
 func (e *Engine) startSchedules() {
-	e.schedules.Store(schedule.Start(schedule.Options{Store: e.newest.Store, Engine: *e.currentEngine.Load(), Shards: e.member.Shards, Logger: e.cfg.Logger}))
+	e.schedules.Store(schedule.Start(schedule.Options{Store: e.newest.Store,
+		Engine: *e.currentEngine.Load(), Shards: e.member.Shards, Logger: e.cfg.Logger}))
 }
 
 // wakeSchedules makes the runner look again, because schedules or the member's shards have changed.
@@ -274,10 +281,12 @@ func (e *Engine) setAsked(whom engine.Engine) { e.currentEngine.Store(&whom) }
 func (e *Engine) actorsConfig() actors.Config {
 	if e.programs == nil { // programs of an earlier life continue with the state that they hold
 		e.programs = programs.New(programs.Options{Allow: e.cfg.AllowScripts, Logs: e.logs, Files: e.objects,
-			Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv, MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets, Logger: e.cfg.Logger}})
+			Options: program.Options{Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
+				MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets, Logger: e.cfg.Logger}})
 	}
 	return actors.Config{
-		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Lease: e.cfg.Lease, Version: Version(), Limits: e.cfg.Limits, Workers: e.workers, Outranked: e.workers.Outranked,
+		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Lease: e.cfg.Lease, Version: Version(),
+		Limits: e.cfg.Limits, Workers: e.workers, Outranked: e.workers.Outranked,
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecFunc:    e.functions,
 			flow.ExecHTTP:    e.workers,
@@ -290,22 +299,28 @@ func (e *Engine) actorsConfig() actors.Config {
 			flow.ExecWorker:    e.workers.Executor(),
 			flow.ExecContainer: e.containers,
 		},
-		Relay:       e.attached,
-		Trackers:    e.newTrackers(),
-		Payloads:    e.payloadsOf(),
-		ValuesAt:    e.cfg.valuesAt(),
-		Gained:      e.wakeSchedules,
-		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts, flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts, flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
-		Visibility:  e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention, Chores: e.newChores(), Tracing: e.tracingConfig(), NodeMetrics: e.cfg.NodeMetrics, Logger: e.cfg.Logger,
+		Relay:    e.attached,
+		Trackers: e.newTrackers(),
+		Payloads: e.payloadsOf(),
+		ValuesAt: e.cfg.valuesAt(),
+		Gained:   e.wakeSchedules,
+		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions,
+			flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts,
+			flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts,
+			flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
+		Visibility: e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention,
+		Chores: e.newChores(), Tracing: e.tracingConfig(), NodeMetrics: e.cfg.NodeMetrics,
+		Logger: e.cfg.Logger,
 	}
 }
 
 // newTrackers returns the trackers of the program and the built-in ones.
 func (e *Engine) newTrackers() map[string]Tracker {
 	all := map[string]Tracker{
-		flow.ObjectStore:    e.objects,
-		container.Name:      e.containers,
-		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks, Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client, Now: e.nowMillis}),
+		flow.ObjectStore: e.objects,
+		container.Name:   e.containers,
+		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks,
+			Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client, Now: e.nowMillis}),
 	}
 	maps.Copy(all, e.cfg.Trackers)
 	for name, service := range e.services {

@@ -38,7 +38,8 @@ func (m *Member) admitCommand(cmd flow.Command) error {
 // repeated.
 func freesCapacity(cmd flow.Command) bool {
 	switch cmd.(type) {
-	case flow.Report, flow.Extend, flow.GiveBack, flow.Note, flow.Cancel, flow.Pause, flow.Begin, flow.Working, flow.Inquire, flow.Granted, flow.Evict, flow.Bring:
+	case flow.Report, flow.Extend, flow.GiveBack, flow.Note, flow.Cancel, flow.Pause, flow.Begin,
+		flow.Working, flow.Inquire, flow.Granted, flow.Evict, flow.Bring:
 		return true
 	}
 	return false

@@ -51,7 +51,9 @@ func (x *externalWatcher) cancelWithRetries(tracker Tracker, job flow.External) 
 		if err == nil || x.m.ctx.Err() != nil {
 			return
 		}
-		x.m.log.WarnContext(x.logContext(job), "work outside that nobody waits for any longer could not be called off", "service", job.Service, "id", job.ID, "given_up", try+1 == maxRecalls, "error", err)
+		x.m.log.WarnContext(x.logContext(job),
+			"work outside that nobody waits for any longer could not be called off", "service",
+			job.Service, "id", job.ID, "given_up", try+1 == maxRecalls, "error", err)
 		if !x.m.sleepFor(time.Duration(pauseOf(job, try)) * time.Millisecond) {
 			return
 		}

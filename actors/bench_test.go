@@ -51,7 +51,8 @@ func benchChain(b *testing.B, steps int) {
 	require.NoError(b, err)
 	b.Cleanup(m.Kill)
 	require.NoError(b, store.CreateFlow(b.Context(), persistence.Flow{ID: "f"}))
-	require.NoError(b, store.CreateVersion(b.Context(), persistence.Version{ID: "v", FlowID: "f", Number: 1, Status: "published", Definition: longChain(steps)}))
+	require.NoError(b, store.CreateVersion(b.Context(), persistence.Version{ID: "v", FlowID: "f",
+		Number: 1, Status: "published", Definition: longChain(steps)}))
 	params := json.RawMessage(`{"p":"` + strings.Repeat("x", 200) + `"}`)
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -303,7 +303,10 @@ func TestTheEndOfATaskWithdrawsTheJobsOfItsSteps(t *testing.T) {
 			g.await(t, 4)
 			require.NoError(t, th.Do(t.Context(), id, flow.Cancel{}, ""))
 			require.Equal(t, flow.TaskCanceled, th.ended(t, id).State.Status)
-			require.Eventually(t, func() bool { return ended.Load() == 4 && th.Stats().Ready == 0 && th.Stats().Actors["step"] == 0 }, patience, time.Millisecond)
+			require.Eventually(t, func() bool {
+				return ended.Load() == 4 && th.Stats().Ready == 0 &&
+					th.Stats().Actors["step"] == 0
+			}, patience, time.Millisecond)
 			jobs, _ := g.counts()
 			require.Equal(t, 4, jobs, "what was in line never began")
 		})

@@ -244,7 +244,8 @@ func TestEachOrderOfABatchIsAdmittedSeparately(t *testing.T) {
 	require.Eventually(t, func() bool { return th.Stats().Messages == 2 }, patience, time.Millisecond)
 	answered := make(chan engine.Outcomes, 1)
 	all.Go(func() {
-		outcomes, _ := th.DoAll(t.Context(), engine.Orders{{Task: id, Command: flow.Cancel{}}, {Task: id, Command: flow.Signal{Key: "k", Value: []byte(`1`)}, Request: "r"}})
+		outcomes, _ := th.DoAll(t.Context(), engine.Orders{{Task: id, Command: flow.Cancel{}},
+			{Task: id, Command: flow.Signal{Key: "k", Value: []byte(`1`)}, Request: "r"}})
 		answered <- outcomes
 	})
 	require.Eventually(t, func() bool { return th.Stats().Messages == 3 }, patience, time.Millisecond)

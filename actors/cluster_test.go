@@ -47,7 +47,9 @@ func TestACancelReachesTheCarrierOfTheJob(t *testing.T) {
 	a := c.join(t, hang)
 	c.give(a, persistence.AllShards()...)
 	b := c.join(t, hang)
-	id := a.begin(t, a.publish(t, `{"start":"e","nodes":{"e":{"kind":"foreach","exec_type":"local_func","func":"f","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}}}}`), listOf(3))
+	id := a.begin(t, a.publish(t,
+		`{"start":"e","nodes":{"e":{"kind":"foreach","exec_type":"local_func","func":"f","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}}}}`),
+		listOf(3))
 	for range 3 {
 		<-begun
 	}

@@ -62,7 +62,8 @@ type (
 )
 
 func newCommitter(m *Member) *committer {
-	return &committer{m: m, awaitingObjects: map[*pendingCommit]bool{}, tasks: map[string]bool{}, calls: map[*commitCall]bool{}, maxLanes: m.store.Lanes()}
+	return &committer{m: m, awaitingObjects: map[*pendingCommit]bool{}, tasks: map[string]bool{},
+		calls: map[*commitCall]bool{}, maxLanes: m.store.Lanes()}
 }
 
 func (c *committer) enqueueCommit(w *pendingCommit) {

@@ -22,14 +22,15 @@ func TestABatchIsBoundedByItsBytesToo(t *testing.T) {
 	const n = 20
 	var largest atomic.Int64
 	release := make(chan struct{})
-	th := start(t, actors.Config{Store: faulty.Wrap(newLeaping(), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
-		size := 0
-		for _, c := range batch {
-			size += len(c.Events)
-		}
-		largest.Store(max(largest.Load(), int64(size)))
-		return faulty.Hold(release)
-	}})})
+	th := start(t, actors.Config{Store: faulty.Wrap(newLeaping(),
+		faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+			size := 0
+			for _, c := range batch {
+				size += len(c.Events)
+			}
+			largest.Store(max(largest.Load(), int64(size)))
+			return faulty.Hold(release)
+		}})})
 	version := th.publish(t, untilApproved)
 	params := json.RawMessage(`{"a":"` + strings.Repeat("x", 1<<20-100) + `"}`)
 	errs := make(chan error, n)
@@ -52,12 +53,13 @@ func TestAWatcherGetsARowWhoseAnswerWasLost(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	var armed atomic.Bool
 	clock := newNoting(10 * time.Second) // like a watcher that got no notice
-	th := start(t, actors.Config{Host: actors.Host{Clock: clock}, Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
-		if armed.Swap(false) {
-			return faulty.Lose()
-		}
-		return faulty.Fault{}
-	}})})
+	th := start(t, actors.Config{Host: actors.Host{Clock: clock},
+		Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
+			if armed.Swap(false) {
+				return faulty.Lose()
+			}
+			return faulty.Fault{}
+		}})})
 	id := th.begin(t, th.publish(t, untilApproved), `{}`)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

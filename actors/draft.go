@@ -151,7 +151,8 @@ func withdrawsJob(e flow.Effect) bool {
 
 func (t *task) addColumns(c *persistence.Commit) {
 	col := persistence.ColumnsOf(t.state)
-	changed := col.Status != t.columns.Status || col.Paused != t.columns.Paused || col.Error != t.columns.Error || col.EndedAt != t.columns.EndedAt ||
+	changed := col.Status != t.columns.Status || col.Paused != t.columns.Paused ||
+		col.Error != t.columns.Error || col.EndedAt != t.columns.EndedAt ||
 		col.Waits != t.columns.Waits || col.Wait != t.columns.Wait
 	if !changed && (col == t.columns || c.Rest == nil && c.At-t.columnsAt < columnsInterval) {
 		return

@@ -23,7 +23,8 @@ func TestAClaimOrderReturnsTheJob(t *testing.T) {
 	out, err := th.Member.Do(t.Context(), engine.Order{Task: id, Command: claim})
 	require.NoError(t, err)
 	require.NotNil(t, out.Job)
-	require.Equal(t, []any{id, at, "x", "secret", claim.Until}, []any{out.Job.Job.Task, out.Job.Job.Address, out.Job.Job.Service, out.Job.Token, out.Job.Until})
+	require.Equal(t, []any{id, at, "x", "secret", claim.Until},
+		[]any{out.Job.Job.Task, out.Job.Job.Address, out.Job.Job.Service, out.Job.Token, out.Job.Until})
 	require.JSONEq(t, `{"a":1}`, string(out.Job.Job.Params))
 	require.NoError(t, th.Complete(t.Context(), out.Job.Job.ID(), flow.Report{Token: "secret"}))
 	th.ended(t, id)
@@ -78,7 +79,9 @@ func TestCallersGetAnErrorWhenTheStoreIsUnavailable(t *testing.T) {
 }
 
 func TestAWatchEndsWithAnErrorWhenTheMemberStops(t *testing.T) {
-	for name, end := range map[string]func(*harness){"in order": func(th *harness) { require.NoError(t, th.Stop(t.Context())) }, "at once": func(th *harness) { th.Kill() }} {
+	for name, end := range map[string]func(
+		*harness){"in order": func(th *harness) { require.NoError(t, th.Stop(t.Context())) },
+		"at once": func(th *harness) { th.Kill() }} {
 		t.Run(name, func(t *testing.T) {
 			th := start(t, actors.Config{})
 			id := th.begin(t, th.publish(t, queueOf("x")), `{}`)

@@ -29,7 +29,8 @@ func (th *harness) exchange(ctx context.Context, done engine.Claimed, limit int,
 	if err != nil {
 		return engine.Exchanged{}, err
 	}
-	return th.Member.Exchange(ctx, engine.Exchange{Orders: engine.Orders{order}, Next: engine.Poll{Worker: "w", Services: services, Max: limit, Unlisted: true}})
+	return th.Member.Exchange(ctx, engine.Exchange{Orders: engine.Orders{order},
+		Next: engine.Poll{Worker: "w", Services: services, Max: limit, Unlisted: true}})
 }
 
 // firstOf returns the only job, taken by a poll that waited until the queue knows of no other job

@@ -40,7 +40,8 @@ func (th *harness) knows(t *testing.T, task string) {
 		require.NoError(t, err)
 		for _, e := range events {
 			if e.Type == flow.AttemptDeferred {
-				require.NoError(t, th.Do(t.Context(), task, flow.Signal{Key: "k", Value: json.RawMessage(`1`)}, "r"), "it comes to this behind that")
+				require.NoError(t, th.Do(t.Context(), task,
+					flow.Signal{Key: "k", Value: json.RawMessage(`1`)}, "r"), "it comes to this behind that")
 				return
 			}
 		}

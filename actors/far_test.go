@@ -403,5 +403,6 @@ func TestAWaitingJobReportsItsLatestDelivery(t *testing.T) {
 	give("waits", 3)
 	give("waits", 2) // late withdrawal
 	l.cut()
-	require.Equal(t, flow.Report{Address: flow.Address{Node: "waits", Visit: 1, Attempt: 1}, Lost: true, Unbegun: true, Given: 3}, <-reports)
+	require.Equal(t, flow.Report{Address: flow.Address{Node: "waits", Visit: 1, Attempt: 1},
+		Lost: true, Unbegun: true, Given: 3}, <-reports)
 }

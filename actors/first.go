@@ -31,7 +31,8 @@ func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error
 	msg.start.Apart = true
 	limits := m.cfg.Limits.OrDefault()
 	limits.Events = 1
-	t := &task{effectPerformer: effectPerformer{m: m, task: msg.task}, id: msg.task, create: msg.create, state: flow.NewState(msg.task, msg.plan), seq: 1}
+	t := &task{effectPerformer: effectPerformer{m: m, task: msg.task}, id: msg.task,
+		create: msg.create, state: flow.NewState(msg.task, msg.plan), seq: 1}
 	d, err := flow.Decide(t.state, msg.start, flow.Env{Now: msg.create.CreatedAt, Member: m.incarnation, Limits: limits})
 	if err != nil {
 		return nil, err

@@ -149,7 +149,8 @@ func (s *counting) Commit(ctx context.Context, incarnation string, batch []persi
 	return s.Store.Commit(ctx, incarnation, batch)
 }
 
-func (s *counting) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, turn string, limit int) ([]persistence.QueueRow, error) {
+func (s *counting) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, turn string,
+	limit int) ([]persistence.QueueRow, error) {
 	s.pages.Add(1)
 	return s.Store.QueueFor(ctx, f, at, turn, limit)
 }

@@ -71,7 +71,8 @@ type asking struct {
 	pages atomic.Int64
 }
 
-func (s *asking) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, turn string, limit int) ([]persistence.QueueRow, error) {
+func (s *asking) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, turn string,
+	limit int) ([]persistence.QueueRow, error) {
 	s.pages.Add(1)
 	return s.Store.QueueFor(ctx, f, at, turn, limit)
 }

@@ -64,7 +64,8 @@ func TestMovesBackAndForthRepeatNoWork(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			c, l := newCircuit(nil), newLedger()
 			close(l.free)
-			members := []*harness{c.join(t, withFunc(l.carrier("a"))), c.join(t, withFunc(l.carrier("b"))), c.join(t, withFunc(l.carrier("c")))}
+			members := []*harness{c.join(t, withFunc(l.carrier("a"))),
+				c.join(t, withFunc(l.carrier("b"))), c.join(t, withFunc(l.carrier("c")))}
 			for shard := range persistence.Shards {
 				c.give(members[rng.IntN(3)], shard)
 			}
@@ -104,7 +105,9 @@ func TestPendingCommitsAreStoredBeforeATaskHasMoved(t *testing.T) {
 	}})
 	c, l, a, b := newPair(t, store)
 	close(l.free)
-	id := a.begin(t, a.publish(t, `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"kind":"approval","params":{"approval_key":"$shared.ok"}}},"edges":[{"from":"a","action":"default","to":"b"}]}`), `{}`)
+	id := a.begin(t, a.publish(t,
+		`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f"},"b":{"kind":"approval","params":{"approval_key":"$shared.ok"}}},"edges":[{"from":"a","action":"default","to":"b"}]}`),
+		`{}`)
 	<-committing
 	lost := make(chan error, 1)
 	go func() { lost <- a.Lose(t.Context(), shardOf(id)) }()

@@ -26,7 +26,8 @@ func (th *harness) Tell(ctx context.Context, task string, cmd flow.Command, requ
 	return out.Events, err
 }
 
-func (th *harness) Append(ctx context.Context, task string, at flow.Address, items []json.RawMessage, route, request string) ([]int, error) {
+func (th *harness) Append(ctx context.Context, task string, at flow.Address,
+	items []json.RawMessage, route, request string) ([]int, error) {
 	return engine.Append(ctx, th.Member, task, flow.Append{Address: at, Items: items, Route: route}, request)
 }
 
@@ -61,7 +62,8 @@ func (th *harness) Heartbeat(ctx context.Context, worker string, jobs []string, 
 	return th.Extend(ctx, worker, jobs, token, 0)
 }
 
-func (th *harness) Extend(ctx context.Context, worker string, jobs []string, token string, by time.Duration) (canceled []string, err error) {
+func (th *harness) Extend(ctx context.Context, worker string, jobs []string, token string,
+	by time.Duration) (canceled []string, err error) {
 	x, err := engine.Extend(ctx, th.Member, worker, claimsOf(jobs, token), by)
 	return x.Canceled, err
 }

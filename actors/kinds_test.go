@@ -20,7 +20,10 @@ var kinds = []struct {
 }{
 	{"no labels", func(_, _ string) engine.Poll { return engine.Poll{} }, []string{"plain", "other"}},
 	{"too few labels", func(_, _ string) engine.Poll { return engine.Poll{Labels: []string{"gpu"}} }, []string{"plain", "other"}},
-	{"all labels", func(_, _ string) engine.Poll { return engine.Poll{Labels: []string{"x", "gpu", "eu", "gpu"}} }, []string{"plain", "picky", "other"}},
+	{"all labels", func(_, _ string) engine.Poll {
+		return engine.Poll{Labels: []string{"x", "gpu",
+			"eu", "gpu"}}
+	}, []string{"plain", "picky", "other"}},
 	{"one flow", func(_, b string) engine.Poll { return engine.Poll{FlowID: b, Labels: []string{"gpu", "eu"}} }, []string{"other"}},
 	{"the other flow", func(a, _ string) engine.Poll { return engine.Poll{FlowID: a} }, []string{"plain"}},
 	{"no such flow", func(_, _ string) engine.Poll { return engine.Poll{FlowID: "none"} }, nil},

@@ -48,7 +48,8 @@ func TestARenewalThatCrossesALeaveIsNotATakeover(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	s := &crossing{Store: store, asked: make(chan struct{}), left: make(chan struct{}), told: make(chan struct{})}
 	var log bytes.Buffer
-	th := start(t, actors.Config{Store: s, Host: actors.Host{Clock: eager{}}, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	th := start(t, actors.Config{Store: s, Host: actors.Host{Clock: eager{}},
+		Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	s.armed.Store(true)
 	<-s.asked
 	require.NoError(t, th.Stop(t.Context()))
@@ -177,7 +178,8 @@ func TestLeaseHeldTimeRestartsAfterFailedRenewals(t *testing.T) {
 	failing.Store(false)
 	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, patience, time.Millisecond)
 	clock.by.Store(int64(30 * time.Minute))
-	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute }, patience, time.Millisecond, "a renewal came late")
+	require.Eventually(t, func() bool { return th.Held() > 0 && th.Held() < 10*time.Minute },
+		patience, time.Millisecond, "a renewal came late")
 }
 
 // expectant is a clock that can be advanced, and reports when a caller starts to wait for the

@@ -49,7 +49,9 @@ func TestAWaitingTaskLeavesMemoryAndReturnsForASignal(t *testing.T) {
 
 func TestATimerWakesARestingTask(t *testing.T) {
 	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond})
-	id := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`), `{"delay_ms":1200}`)
+	id := th.begin(t, th.publish(t,
+		`{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`),
+		`{"delay_ms":1200}`)
 	th.eventuallyEmpty(t)
 	view := th.ended(t, id)
 	took := view.State.EndedAt - view.State.CreatedAt

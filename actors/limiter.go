@@ -45,7 +45,8 @@ const (
 )
 
 func newLimiter(m *Member) *limiter {
-	return &limiter{m: m, pendingKeys: map[string]bool{}, activeKeys: map[string]bool{}, foreignKeys: map[string]bool{}, scheduledAt: map[string]int64{}}
+	return &limiter{m: m, pendingKeys: map[string]bool{}, activeKeys: map[string]bool{},
+		foreignKeys: map[string]bool{}, scheduledAt: map[string]int64{}}
 }
 
 // notifyKeyChange reports that a task asks for a permit of a key, or releases one. It never blocks.
@@ -300,7 +301,8 @@ func (t *task) addPermits(c *persistence.Commit, e flow.Effect) {
 	switch e := e.(type) {
 	case flow.Ask:
 		c.Permits.Ask = append(c.Permits.Ask, persistence.PermitRow{
-			Holder: flow.JobID(t.id, e.Address), Key: e.Key, Limit: e.Limit, PerMS: e.PerMS, Full: string(e.Full), Priority: e.Priority, Fair: e.Fair,
+			Holder: flow.JobID(t.id, e.Address), Key: e.Key, Limit: e.Limit, PerMS: e.PerMS,
+			Full: string(e.Full), Priority: e.Priority, Fair: e.Fair,
 			AskedAt: e.AskedAt, Turn: e.Turn,
 		})
 	case flow.Held:

@@ -209,7 +209,8 @@ func keyHeld(t *testing.T, units int) (store *tally, owner *harness) {
 	c.give(owner, key)
 	c.give(other, slices.DeleteFunc(persistence.AllShards(), func(s int) bool { return s == key })...)
 	items := strings.Repeat("1,", units-1) + "1"
-	version := a.publish(t, "start: a\nnodes: {a: {kind: foreach, parallel_mode: concurrent, func: f, prep: {input_key: $params.list}, concurrency: {name: crm, limit: 500}}}\n")
+	version := a.publish(t, "start: a\nnodes: {a: {kind: foreach, parallel_mode: concurrent, "+
+		"func: f, prep: {input_key: $params.list}, concurrency: {name: crm, limit: 500}}}\n")
 	id := c.beginAny(t, version, `{"list":[`+items+`]}`)
 	require.NotEqual(t, key, persistence.ShardOf(id))
 	require.Eventually(t, func() bool {
@@ -277,5 +278,7 @@ func TestBusyKeysDoNotDelayOtherKeys(t *testing.T) {
 	th.Stirred(keysNamed(keys[0]))
 	<-store.done
 	behind := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return store.of(key) >= 100/4 })
-	require.LessOrEqual(t, len(behind), 3, "each comes once in a round of 40, but for those that a ruler has taken which the machine holds up: %v", behind)
+	require.LessOrEqual(t, len(behind), 3,
+		"each comes once in a round of 40, but for those that a ruler has taken which the "+
+			"machine holds up: %v", behind)
 }

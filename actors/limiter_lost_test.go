@@ -110,7 +110,9 @@ func TestAWakingTaskRequestsNoDecisionAboutItsKeys(t *testing.T) {
 	for i := range items {
 		items[i] = fmt.Sprint(i)
 	}
-	version := th.publish(t, "start: a\nnodes: {a: {kind: foreach, parallel_mode: concurrent, exec_type: queue, service: nobody, prep: {input_key: $params.list}, concurrency: {key: $item, limit: 1}}}\n")
+	version := th.publish(t, "start: a\nnodes: {a: {kind: foreach, parallel_mode: concurrent, "+
+		"exec_type: queue, service: nobody, prep: {input_key: $params.list}, concurrency: {key: "+
+		"$item, limit: 1}}}\n")
 	params := `{"list":[` + strings.Join(items, ",") + `]}`
 	first := th.begin(t, version, params)
 	require.Eventually(t, func() bool { return store.held(t, first) == units }, patience, 5*time.Millisecond)

@@ -15,6 +15,7 @@ func (t *task) logContext() context.Context {
 		if t.state == nil {
 			return nil
 		}
-		return []slog.Attr{slog.String("flow", cmp.Or(t.state.Plan.FlowSlug, t.state.Plan.FlowID)), slog.String("trace_id", trace.IDOf(t.id, t.state.Traced).String())}
+		return []slog.Attr{slog.String("flow", cmp.Or(t.state.Plan.FlowSlug, t.state.Plan.FlowID)),
+			slog.String("trace_id", trace.IDOf(t.id, t.state.Traced).String())}
 	})
 }

@@ -99,7 +99,8 @@ func (c Config) orDefault() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	for to, or := range map[*time.Duration]time.Duration{&c.Visibility: time.Minute, &c.IdleAfter: 3 * time.Second, &c.Lease: 2 * time.Second} {
+	for to, or := range map[*time.Duration]time.Duration{&c.Visibility: time.Minute,
+		&c.IdleAfter: 3 * time.Second, &c.Lease: 2 * time.Second} {
 		if *to <= 0 {
 			*to = or
 		}
@@ -187,7 +188,8 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg.Host = cfg.Host.orDefault(pool, dispatcher)
 	clock := newEndingClock(cfg.Host.Clock)
 	cfg.Host.Clock = clock
-	m := &Member{cfg: cfg, goroutines: pool, dispatcher: dispatcher, clock: clock, store: cfg.Store, reader: cfg.Reader, log: cfg.Logger, hub: newHub(), goneMembers: map[string]flow.Departure{},
+	m := &Member{cfg: cfg, goroutines: pool, dispatcher: dispatcher, clock: clock, store: cfg.Store,
+		reader: cfg.Reader, log: cfg.Logger, hub: newHub(), goneMembers: map[string]flow.Departure{},
 		outages: storeOutages{log: cfg.Logger, byMessage: map[string]*storeOutage{}}}
 	if err := m.joinStore(ctx); err != nil {
 		return nil, err
@@ -221,7 +223,9 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 // everything.
 func (m *Member) joinStore(ctx context.Context) error {
 	cfg := &m.cfg
-	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster, URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal, Values: cfg.ValuesAt, TTL: cfg.Lease})
+	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster,
+		URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal,
+		Values: cfg.ValuesAt, TTL: cfg.Lease})
 	if err != nil {
 		return fmt.Errorf("joining the store: %w", err)
 	}
@@ -372,7 +376,8 @@ func (m *Member) Stop(ctx context.Context) error {
 	counting, cancel := m.detachedTimeout(ctx, countGrace)
 	defer cancel()
 	m.statistics.sendCounts(counting)
-	for !(m.limiter.isIdle() && m.orderForwarder.isEmpty() && m.statistics.sending.Load() == 0) && resting.Err() == nil && m.sleepFor(restRecheck) {
+	for !(m.limiter.isIdle() && m.orderForwarder.isEmpty() && m.statistics.sending.Load() == 0) &&
+		resting.Err() == nil && m.sleepFor(restRecheck) {
 	}
 	m.lease.markGivenUp()
 	// by then the lease has expired by itself

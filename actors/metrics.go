@@ -33,16 +33,23 @@ func newMetrics(m *Member) *memberMetrics {
 		gauges: []prometheus.Collector{
 			gauge("troupe_actors_tasks", "Task actors in memory.", func() float64 { return float64(m.taskActors.Load()) }),
 			gauge("troupe_actors_steps", "Step actors in memory.", func() float64 { return float64(m.stepActors.Load()) }),
-			gauge("troupe_jobs_ready", "Jobs waiting in memory for somebody to carry them out.", func() float64 { return float64(m.ready.Load() + m.queued.Load()) }),
+			gauge("troupe_jobs_ready", "Jobs waiting in memory for somebody to carry them out.",
+				func() float64 { return float64(m.ready.Load() + m.queued.Load()) }),
 			gauge("troupe_messages_waiting", "Requests waiting for their task.", func() float64 { return float64(m.messages.Load()) }),
 			gauge("troupe_commits_waiting", "Commits waiting for the store.", func() float64 { return float64(m.uncommitted.Load()) }),
-			gauge("troupe_lease_left_seconds", "What is left of the member's lease.", func() float64 { return m.lease.remainingTime().Seconds() }),
-			gauge("troupe_keys_waiting", "Keys about which this member has yet to have decided who is given them.", func() float64 { return float64(m.limiter.countPending()) }),
-			gauge("troupe_stats_lag_seconds", "For how long nothing that was counted for statistics has come to the store.", func() float64 { return m.statistics.lagSeconds() }),
+			gauge("troupe_lease_left_seconds", "What is left of the member's lease.",
+				func() float64 { return m.lease.remainingTime().Seconds() }),
+			gauge("troupe_keys_waiting", "Keys about which this member has yet to have decided "+
+				"who is given them.", func() float64 { return float64(m.limiter.countPending()) }),
+			gauge("troupe_stats_lag_seconds", "For how long nothing that was counted for "+
+				"statistics has come to the store.", func() float64 { return m.statistics.lagSeconds() }),
 			counter("troupe_steps_total", "Steps that have ended.", &m.steps),
 			counter("troupe_tasks_rested_total", "Tasks put to rest or ended and let go.", &m.rested),
-			counter("troupe_key_decisions_total", "Decisions about who is given a key that this member asked the store for.", &m.limiter.rulings),
-			counter("troupe_key_decisions_failed_total", "Those of them that the store did not make; they are tried again.", &m.limiter.failures),
+			counter("troupe_key_decisions_total",
+				"Decisions about who is given a key that this member asked the store for.",
+				&m.limiter.rulings),
+			counter("troupe_key_decisions_failed_total",
+				"Those of them that the store did not make; they are tried again.", &m.limiter.failures),
 		},
 	}
 }

@@ -63,7 +63,9 @@ func (t *jobNumbers) totalFor(name string) *numberTotal {
 	return t.names[name]
 }
 
-var jobNumberDesc = prometheus.NewDesc("troupe_job_metric", "Numbers that jobs have told of themselves, by their name: how many, and their sum.", []string{"name"}, nil)
+var jobNumberDesc = prometheus.NewDesc("troupe_job_metric",
+	"Numbers that jobs have told of themselves, by their name: how many, and their sum.",
+	[]string{"name"}, nil)
 
 // Describe implements prometheus.Collector.
 func (t *jobNumbers) Describe(ch chan<- *prometheus.Desc) { ch <- jobNumberDesc }

@@ -27,7 +27,8 @@ func TestNamesOfNumbersAreBounded(t *testing.T) {
 
 func TestInvalidNumbersAreNotCounted(t *testing.T) {
 	var all jobNumbers
-	for _, list := range []string{"", "null", "[]", "{}", `["a"]`, `[{"name":1}]`, `[{"name":"a","count":-1,"sum":1}]`, `[{"name":"a","count":1,"sum":1e999}]`} {
+	for _, list := range []string{"", "null", "[]", "{}", `["a"]`, `[{"name":1}]`,
+		`[{"name":"a","count":-1,"sum":1}]`, `[{"name":"a","count":1,"sum":1e999}]`} {
 		all.addReported(json.RawMessage(list))
 	}
 	all.addReported(json.RawMessage(`[{"name":"a","count":1,"sum":1e308},{"name":"a","count":1,"sum":1e308}]`))

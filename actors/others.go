@@ -128,7 +128,8 @@ func (m *Member) aliveMembers() []string {
 	}
 	m.goneMu.Lock()
 	defer m.goneMu.Unlock()
-	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()), func(incarnation string) bool { return m.goneMembers[incarnation].Member != "" })
+	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()),
+		func(incarnation string) bool { return m.goneMembers[incarnation].Member != "" })
 }
 
 // isMemberAlive reports whether another member is alive.

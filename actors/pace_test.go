@@ -60,7 +60,8 @@ func TestACutDecisionContinuesAfterItsRowIsStored(t *testing.T) {
 	th := start(t, actors.Config{Limits: flow.Limits{Steps: 5_000}, Host: actors.Host{Probe: func(actor string, message any) {
 		mu.Lock()
 		defer mu.Unlock()
-		if name := fmt.Sprintf("%T", message); actor == "task" && (strings.HasSuffix(name, ".resumeCut") || strings.HasSuffix(name, ".commitResult")) {
+		if name := fmt.Sprintf("%T", message); actor == "task" &&
+			(strings.HasSuffix(name, ".resumeCut") || strings.HasSuffix(name, ".commitResult")) {
 			got = append(got, name)
 		}
 	}}})

@@ -31,7 +31,8 @@ var errTimeUp = errors.New("the time is up")
 
 // errLost is the answer when this member can no longer write. The requested change may have been
 // written just before.
-var errLost = flow.Errorf(flow.Busy, "the member was fenced off, since its lease had run out or its store went back in time: ask another one")
+var errLost = flow.Errorf(flow.Busy, "the member was fenced off, since its lease had run out or "+
+	"its store went back in time: ask another one")
 
 // answerOf waits for an answer. An available answer wins over other reasons to end the wait, so
 // that the result does not depend on chance.

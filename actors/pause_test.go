@@ -36,7 +36,8 @@ func (p *poison) probe(actor string, message any) {
 		return
 	}
 	said := fmt.Sprintf("%T %+v", message, message)
-	if strings.HasPrefix(said, "*actors.taskCommand ") && strings.Contains(said, p.task.Load().(string)) && strings.Contains(said, p.text.Load().(string)) {
+	if strings.HasPrefix(said, "*actors.taskCommand ") && strings.Contains(said,
+		p.task.Load().(string)) && strings.Contains(said, p.text.Load().(string)) {
 		p.crashes.Add(1)
 		panic("a planted crash")
 	}
@@ -106,7 +107,8 @@ func TestAPauseIsNotEndedByAnEarlierOne(t *testing.T) {
 	b := c.join(t, actors.Config{})
 	id := a.begin(t, a.publish(t, queueOf("s")), `{}`)
 	p.task.Store(id)
-	bad, claim := flow.Signal{Key: "bad", Value: []byte(`1`)}, flow.Claim{Address: flow.Address{Node: "nowhere", Visit: 1, Attempt: 1}, Worker: "w"}
+	bad, claim := flow.Signal{Key: "bad", Value: []byte(`1`)},
+		flow.Claim{Address: flow.Address{Node: "nowhere", Visit: 1, Attempt: 1}, Worker: "w"}
 	require.Equal(t, flow.Busy, flow.ErrorKindOf(a.Do(t.Context(), id, bad, "")))
 	first := clock.next(t)
 	c.move(t, b, shardOf(id)...)

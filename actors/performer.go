@@ -227,7 +227,8 @@ func addressOf(e flow.Effect) (a flow.Address, unit bool) {
 	case flow.Withdraw:
 		return e.Address, true
 	case flow.Alarm:
-		return e.Address, e.Kind == flow.AlarmAttempt || e.Kind == flow.AlarmClaim || e.Kind == flow.AlarmRetry || e.Kind == flow.AlarmUnclaimed
+		return e.Address, e.Kind == flow.AlarmAttempt || e.Kind == flow.AlarmClaim ||
+			e.Kind == flow.AlarmRetry || e.Kind == flow.AlarmUnclaimed
 	case outstandingEffects:
 		return e.Address, true
 	case flow.Spawn:

@@ -139,7 +139,8 @@ func (q *queue) findWaiter(r *queuedJob) (first *poller) {
 	for el := l.Front(); el != nil; el = el.Next() {
 		switch p := el.Value.(*poller); {
 		case first != nil && len(p.granted) > 0:
-		case p.noWait || !p.hasRoom() || !p.jobFilter.matchesJob(r) || !p.hasRoomFor(r) || q.isOutranked(p, r.service) || q.awaitsFirstRead(p):
+		case p.noWait || !p.hasRoom() || !p.jobFilter.matchesJob(r) || !p.hasRoomFor(r) ||
+			q.isOutranked(p, r.service) || q.awaitsFirstRead(p):
 		case len(p.granted) == 0:
 			return p
 		default:
@@ -157,7 +158,9 @@ func (q *queue) isOutranked(p *poller, service string) bool {
 // findOrderPoll returns rider, the poll that came with the orders that started the job, if the job
 // may go to it; else nil. Jobs that wait already come first: then the rider gets those instead.
 func (q *queue) findOrderPoll(rider *poller, r *queuedJob) *poller {
-	if rider == nil || rider.element == nil || q.closed || !rider.hasRoom() || !rider.jobFilter.matchesJob(r) || !slices.Contains(rider.Services, r.service) || q.isOutranked(rider, r.service) {
+	if rider == nil || rider.element == nil || q.closed || !rider.hasRoom() ||
+		!rider.jobFilter.matchesJob(r) || !slices.Contains(rider.Services, r.service) ||
+		q.isOutranked(rider, r.service) {
 		return nil
 	}
 	if s := q.readyList(r.service, rider.jobFilter); s.firstJob() != nil || s.spilled {

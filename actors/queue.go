@@ -69,7 +69,9 @@ type (
 )
 
 func newQueue(m *Member) *queue {
-	return &queue{m: m, ready: map[string][]*readyList{}, refs: map[jobKey]*queuedJob{}, openClaims: map[jobKey]*queuedJob{}, waiting: list.New(), waiters: map[string]*list.List{}, deferredUntil: map[jobKey]int64{}}
+	return &queue{m: m, ready: map[string][]*readyList{}, refs: map[jobKey]*queuedJob{},
+		openClaims: map[jobKey]*queuedJob{}, waiting: list.New(), waiters: map[string]*list.List{},
+		deferredUntil: map[jobKey]int64{}}
 }
 
 // offerJob gives a job to a waiting poll, or adds it to the lists of matching pollers. A list that
@@ -179,7 +181,8 @@ func (q *queue) claimJob(p *poller, r *queuedJob) {
 func (q *queue) newClaim(p *poller, r *queuedJob) (claim flow.Claim, answered func(engine.Outcome)) {
 	p.reserveJob(r)
 	m, now := q.m, q.m.nowMillis()
-	claim = flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(), Since: max(now, m.workerJoinedAt(p.Worker)), Until: now + m.cfg.Visibility.Milliseconds()}
+	claim = flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(),
+		Since: max(now, m.workerJoinedAt(p.Worker)), Until: now + m.cfg.Visibility.Milliseconds()}
 	q.deferClaim(r.key, claim.Until)
 	q.openClaims[r.key] = nil
 	return claim, func(o engine.Outcome) { m.sendMessage(m.sessions, claimAnswered{p, r, claim, now, o}) }
@@ -201,7 +204,8 @@ func (q *queue) claimForWaiter(job *flow.Job, rider *poller) *taskCommand {
 	}
 	claim, answered := q.newClaim(p, r)
 	now := q.m.nowMillis()
-	return &taskCommand{task: job.Task, command: claim, unlisted: p.Unlisted, reply: func(a commandAnswer) { answered(outcomeOf(claim, a, now)) }}
+	return &taskCommand{task: job.Task, command: claim, unlisted: p.Unlisted,
+		reply: func(a commandAnswer) { answered(outcomeOf(claim, a, now)) }}
 }
 
 // handleClaimAnswer gives a claimed job to its poller, or returns it to the task if the poller was
@@ -298,7 +302,8 @@ func (q *queue) reofferJob(c actor.Context, r *queuedJob) {
 			}
 		}
 	}
-	q.offerJob(c, &queuedJob{key: r.key, service: r.service, flow: r.flow, labels: r.labels, at: r.at, turn: r.turn, size: r.size, refused: r.refused})
+	q.offerJob(c, &queuedJob{key: r.key, service: r.service, flow: r.flow, labels: r.labels,
+		at: r.at, turn: r.turn, size: r.size, refused: r.refused})
 }
 
 // answerIfReady answers a poll that has all it can get for now.

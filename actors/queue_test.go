@@ -42,7 +42,8 @@ type slowPages struct {
 	release chan struct{}
 }
 
-func (s *slowPages) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, job string, limit int) ([]persistence.QueueRow, error) {
+func (s *slowPages) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, job string,
+	limit int) ([]persistence.QueueRow, error) {
 	rows, err := s.Store.QueueFor(ctx, f, at, job, limit)
 	s.hold(ctx)
 	return rows, err
@@ -215,7 +216,8 @@ type lateFirst struct {
 	answered chan struct{}
 }
 
-func (s *lateFirst) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, turn string, limit int) ([]persistence.QueueRow, error) {
+func (s *lateFirst) QueueFor(ctx context.Context, f persistence.QueueFilter, at int64, turn string,
+	limit int) ([]persistence.QueueRow, error) {
 	rows, err := s.Store.QueueFor(ctx, f, at, turn, limit)
 	if strings.HasPrefix(f.Service, "z") {
 		select {
@@ -245,7 +247,8 @@ func TestTheFirstPollGetsJobsInDefinitionOrder(t *testing.T) {
 		}
 		var got []string
 		for len(got) < len(order) {
-			jobs, err := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: services, FlowID: strings.TrimPrefix(v, "ver-"), Max: 10, Wait: patience})
+			jobs, err := th.Poll(t.Context(), engine.Poll{Worker: "w", Services: services,
+				FlowID: strings.TrimPrefix(v, "ver-"), Max: 10, Wait: patience})
 			require.NoError(t, err)
 			select {
 			case store.answered <- struct{}{}:

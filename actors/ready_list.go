@@ -56,7 +56,8 @@ type queuedJob struct {
 }
 
 func queuedJobOf(j *flow.Job) *queuedJob {
-	return &queuedJob{key: jobKey{j.Task, j.Address}, service: j.Exec.Service, flow: j.Plan.FlowID, labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()}
+	return &queuedJob{key: jobKey{j.Task, j.Address}, service: j.Exec.Service, flow: j.Plan.FlowID,
+		labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()}
 }
 
 // isBefore reports whether a job is handed out before another one because it has waited longer.

@@ -115,7 +115,8 @@ func (q *queue) putStored(s *readyList, row *persistence.QueueRow) {
 	}
 	r := q.refs[jobKey{task, at}]
 	if r == nil {
-		r = &queuedJob{key: jobKey{task, at}, service: s.service, flow: s.flow, labels: row.Labels, at: row.EnqueuedAt, turn: row.Turn, size: row.Size}
+		r = &queuedJob{key: jobKey{task, at}, service: s.service, flow: s.flow, labels: row.Labels,
+			at: row.EnqueuedAt, turn: row.Turn, size: row.Size}
 	}
 	q.addReady(s, r)
 }

@@ -36,7 +36,8 @@ func TestAJobThatComesTooLateToStartCannotMigrate(t *testing.T) {
 	m.cfg.Host.Clock, m.cfg.Lease = realClock{}, time.Hour
 	m.lease = &lease{m: m, renewed: time.Now()}
 	w := &relayQueue{m: m}
-	f := &activeJob{key: jobKey{task: "t"}, route: w, dispatch: flow.Dispatch{Job: flow.Job{Task: "t", Exec: &flow.Exec{Type: flow.ExecRemote}}}}
+	f := &activeJob{key: jobKey{task: "t"}, route: w,
+		dispatch: flow.Dispatch{Job: flow.Job{Task: "t", Exec: &flow.Exec{Type: flow.ExecRemote}}}}
 	w.relay = late{job: f}
 	m.cfg.Relay = w.relay
 	w.close()
@@ -49,7 +50,8 @@ func TestJobsOfConcurrentErrandsAreSentTogether(t *testing.T) {
 	to := sendRecorder{make(chan []Passage, errands)}
 	m := &Member{ctx: t.Context(), system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}
 	m.orderForwarder = newOrderForwarder(m)
-	s := &sessions{m: m, relayQueue: &relayQueue{m: m, relay: to}, activeJobs: map[jobKey]*activeJob{}, newestByTask: map[string]*activeJob{}}
+	s := &sessions{m: m, relayQueue: &relayQueue{m: m, relay: to},
+		activeJobs: map[jobKey]*activeJob{}, newestByTask: map[string]*activeJob{}}
 	s.queue = newQueue(m)
 	busy, free := make(chan struct{}), make(chan struct{})
 	m.sessions = m.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
@@ -65,12 +67,15 @@ func TestJobsOfConcurrentErrandsAreSentTogether(t *testing.T) {
 	in := &inbox{m: m, taskOwner: &taskOwner{}}
 	job := func(node string) flow.Address { return flow.Address{Node: node, Visit: 1} }
 	for n := range errands {
-		m.sendMessage(m.sessions, jobErrand{"t", []flow.Effect{flow.Dispatch{Job: flow.Job{Task: "t", Address: job(string(rune('a' + n))), Exec: &flow.Exec{Type: flow.ExecRemote}}}}, in})
+		m.sendMessage(m.sessions, jobErrand{"t",
+			[]flow.Effect{flow.Dispatch{Job: flow.Job{Task: "t",
+				Address: job(string(rune('a' + n))), Exec: &flow.Exec{Type: flow.ExecRemote}}}}, in})
 	}
 	close(free)
 	require.Len(t, <-to.sent, errands, "and in one piece")
 	m.sendMessage(m.sessions, jobErrand{"t", []flow.Effect{
-		flow.Dispatch{Job: flow.Job{Task: "t", Address: job("z"), Exec: &flow.Exec{Type: flow.ExecRemote}}}, flow.Withdraw{Address: job("z")}}, in})
+		flow.Dispatch{Job: flow.Job{Task: "t", Address: job("z"),
+			Exec: &flow.Exec{Type: flow.ExecRemote}}}, flow.Withdraw{Address: job("z")}}, in})
 	require.Len(t, <-to.sent, 1, "what is withdrawn was sent before")
 	require.Empty(t, <-to.sent)
 	require.NoError(t, m.system.Root.PoisonFuture(m.sessions).Wait())

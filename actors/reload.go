@@ -237,7 +237,8 @@ func (t *task) discardState(c actor.Context, err error) {
 
 // errStartRefused is the answer to a start whose first row the store refused together with later
 // commands.
-var errStartRefused = flow.Errorf(flow.Busy, "the store refused the task's start, or what was asked of the task meanwhile: ask again in a moment")
+var errStartRefused = flow.Errorf(flow.Busy,
+	"the store refused the task's start, or what was asked of the task meanwhile: ask again in a moment")
 
 // answerStarts answers the starts among the commands and returns the others.
 func (t *task) answerStarts(commands []*taskCommand, err error) (rest []*taskCommand) {
@@ -316,7 +317,8 @@ func (t *task) amendRefused(cmd *taskCommand, err error) []*taskCommand {
 	case cmd.reply != nil:
 		cmd.sendAnswer(commandAnswer{err: flow.Errorf(flow.Invalid, "the store refused a value of this request: %v", err)})
 	default:
-		t.m.log.ErrorContext(t.logContext(), "the store refuses what a task leads to", "task", t.id, "command", fmt.Sprintf("%T", cmd.command), "error", err)
+		t.m.log.ErrorContext(t.logContext(), "the store refuses what a task leads to", "task", t.id,
+			"command", fmt.Sprintf("%T", cmd.command), "error", err)
 		t.noteRefusal(err)
 	}
 	return nil

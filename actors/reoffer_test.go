@@ -52,7 +52,8 @@ func TestAClaimThatExpiresBeforeItIsStoredIsRefused(t *testing.T) {
 	claim := flow.Claim{Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, Worker: "w", Token: "token", Until: 2}
 	var told []commandAnswer
 	p := &journalDraft{}
-	p.addDecision(decide(claim), &taskCommand{command: claim, reply: func(a commandAnswer) { told = append(told, a) }}, commandAnswer{job: &flow.Job{}})
+	p.addDecision(decide(claim), &taskCommand{command: claim,
+		reply: func(a commandAnswer) { told = append(told, a) }}, commandAnswer{job: &flow.Job{}})
 	p.sendAnswers(state)
 	require.NotNil(t, told[0].job)
 

@@ -46,23 +46,24 @@ func TestManyRequestsWithLostAnswersTakeEffectOnce(t *testing.T) {
 			asked.Add(1)
 		}
 	}
-	th := start(t, actors.Config{Host: actors.Host{Probe: count}, Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
-		select {
-		case <-release:
-			return faulty.Fault{After: func(context.Context) error {
-				if armed.Swap(false) {
-					return faulty.ErrLost
-				}
-				return nil
-			}}
-		default:
-		}
-		if !armed.Load() {
-			return faulty.Fault{}
-		}
-		held <- struct{}{}
-		return faulty.Hold(release)
-	}})})
+	th := start(t, actors.Config{Host: actors.Host{Probe: count},
+		Store: faulty.Wrap(store, faulty.Hooks{Commit: func(string, []persistence.Commit) faulty.Fault {
+			select {
+			case <-release:
+				return faulty.Fault{After: func(context.Context) error {
+					if armed.Swap(false) {
+						return faulty.ErrLost
+					}
+					return nil
+				}}
+			default:
+			}
+			if !armed.Load() {
+				return faulty.Fault{}
+			}
+			held <- struct{}{}
+			return faulty.Hold(release)
+		}})})
 	id := th.begin(t, th.publish(t, untilApproved), `{}`)
 	armed.Store(true)
 	errs := make(chan error, n+1)

@@ -175,7 +175,9 @@ func (m *Member) doGroup(ctx context.Context, group []engine.Order, rider *polle
 			done <- commandAnswer{err: err}
 			continue
 		}
-		m.sendMessage(m.tasks, &taskCommand{task: o.Task, command: cmd, request: o.Request, events: o.Events, orderPoll: rider, reply: m.trackRequest(cmd, func(a commandAnswer) { done <- a })})
+		m.sendMessage(m.tasks, &taskCommand{task: o.Task, command: cmd, request: o.Request,
+			events: o.Events, orderPoll: rider,
+			reply: m.trackRequest(cmd, func(a commandAnswer) { done <- a })})
 	}
 	outcomes := make(engine.Outcomes, len(group))
 	for i, done := range pending {

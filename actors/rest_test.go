@@ -33,14 +33,15 @@ func (r *rests) said(task string) []*persistence.Rest {
 // startNotingRests starts a member whose tasks leave memory soon.
 func startNotingRests(t *testing.T) (*harness, *rests) {
 	r := &rests{of: map[string][]*persistence.Rest{}}
-	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond, Store: faulty.Wrap(newLeaping(), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for _, c := range batch {
-			r.of[c.Task] = append(r.of[c.Task], c.Rest)
-		}
-		return faulty.Fault{}
-	}})})
+	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond, Store: faulty.Wrap(newLeaping(),
+		faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for _, c := range batch {
+				r.of[c.Task] = append(r.of[c.Task], c.Rest)
+			}
+			return faulty.Fault{}
+		}})})
 	return th, r
 }
 
@@ -66,7 +67,9 @@ func TestARowThatOnlyLeavesWaitingPutsItsTaskToRest(t *testing.T) {
 
 func TestTheRowThatStartsATimerPutsItsTaskToRest(t *testing.T) {
 	th, r := startNotingRests(t)
-	id := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`), `{"delay_ms":3600000}`)
+	id := th.begin(t, th.publish(t,
+		`{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`),
+		`{"delay_ms":3600000}`)
 	view, err := th.reader.View(t.Context(), id)
 	require.NoError(t, err)
 	due, _ := flow.Idle(view.State)
@@ -79,7 +82,9 @@ func TestTheRowThatStartsATimerPutsItsTaskToRest(t *testing.T) {
 // a write, and each exit another one.
 func TestATaskStaysAwakeForAShortTimerAndForAJob(t *testing.T) {
 	th, r := startNotingRests(t)
-	soon := th.begin(t, th.publish(t, `{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`), `{"delay_ms":60}`)
+	soon := th.begin(t, th.publish(t,
+		`{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":"$params.delay_ms"}}}}`),
+		`{"delay_ms":60}`)
 	require.Equal(t, flow.TaskCompleted, th.ended(t, soon).State.Status)
 	for _, said := range r.said(soon) {
 		require.False(t, said != nil && said.Resting, "%+v", said)
@@ -138,19 +143,20 @@ func TestATaskDueAtOnceRestsUntilItsNextTime(t *testing.T) {
 func TestALargeStateIsWrittenOnlyAsCheckpoints(t *testing.T) {
 	var mu sync.Mutex
 	var checkpoints, passing []int64 // row numbers
-	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond, Store: faulty.Wrap(newLeaping(), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, c := range batch {
-			switch {
-			case c.Checkpoint:
-				checkpoints = append(checkpoints, c.Seq)
-			case c.Snapshot != nil:
-				passing = append(passing, c.Seq)
+	th := start(t, actors.Config{IdleAfter: 30 * time.Millisecond, Store: faulty.Wrap(newLeaping(),
+		faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, c := range batch {
+				switch {
+				case c.Checkpoint:
+					checkpoints = append(checkpoints, c.Seq)
+				case c.Snapshot != nil:
+					passing = append(passing, c.Seq)
+				}
 			}
-		}
-		return faulty.Fault{}
-	}})})
+			return faulty.Fault{}
+		}})})
 	text := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("x", n) + `"`) }
 	id := th.begin(t, th.publish(t, untilApproved), `{}`)
 	for i, size := range []int{600 << 10, 900 << 10} {

@@ -117,7 +117,8 @@ func (m *Member) leaveCommand(task string) flow.Leave {
 
 // recoverCommand returns the command that recovers the jobs of members that are gone.
 func (m *Member) recoverCommand(task string) flow.Recover {
-	r := flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(), Alive: m.aliveMembers(), Return: m.returnTerms()}
+	r := flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(),
+		Alive: m.aliveMembers(), Return: m.returnTerms()}
 	if r.Grace > 0 {
 		r.Gone = m.listDepartures()
 	}

@@ -104,7 +104,8 @@ func (l *lease) logRewind() {
 	if !r.From.IsZero() {
 		from = r.From.UTC().Format(time.RFC3339Nano)
 	}
-	l.m.log.Error("the store went back in time: what was confirmed between these times may be lost; the member begins anew with what is there",
+	l.m.log.Error("the store went back in time: what was confirmed between these times may be "+
+		"lost; the member begins anew with what is there",
 		"from", from, "to", r.To.UTC().Format(time.RFC3339Nano), "cause", r.Cause, "member", l.m.cfg.Name)
 }
 

@@ -139,7 +139,8 @@ func TestALateWithdrawalDoesNotCancelANewerDelivery(t *testing.T) {
 	}
 	var late engine.Errands
 	for _, id := range ids {
-		late = append(late, engine.Errand{Job: engine.Job{Task: id, Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}}, Withdrawn: true})
+		late = append(late, engine.Errand{Job: engine.Job{Task: id,
+			Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}}, Withdrawn: true})
 	}
 	require.NoError(t, r.members[0].Carry(t.Context(), late))
 	w.finishAll()

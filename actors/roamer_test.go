@@ -36,7 +36,8 @@ type roamLine struct {
 }
 
 func newRoamer(t *testing.T) *roamer {
-	return &roamer{t: t, jobs: map[uint64]*attach.Job{}, results: map[uint64]*attach.Result{}, got: map[string]int{}, stopped: map[string]bool{}}
+	return &roamer{t: t, jobs: map[uint64]*attach.Job{}, results: map[uint64]*attach.Result{},
+		got: map[string]int{}, stopped: map[string]bool{}}
 }
 
 // come attaches the worker with all its jobs; the previous stream has ended.
@@ -160,7 +161,8 @@ func (pushing) Signs(string) flow.Signs { return flow.Signs{} }
 func (pushing) Pushed() []string        { return []string{"s"} }
 
 // jobsToBring are definitions with one job for attached workers.
-var jobsToBring = map[string]string{"for them alone": remoteJob, "that push workers get, too": `{"start":"a","nodes":{"a":{"exec_type":"http","service":"s"}}}`}
+var jobsToBring = map[string]string{"for them alone": remoteJob,
+	"that push workers get, too": `{"start":"a","nodes":{"a":{"exec_type":"http","service":"s"}}}`}
 
 // realm is three members that share all tasks, with workers that come and go.
 type realm struct {

@@ -68,7 +68,9 @@ type sessions struct {
 const defaultConcurrency = 256
 
 func newSessions(m *Member) *sessions {
-	s := &sessions{m: m, pools: map[flow.ExecType]*carrierPool{}, activeJobs: map[jobKey]*activeJob{}, newestByTask: map[string]*activeJob{}, foreign: &inbox{m: m, taskOwner: &taskOwner{}}}
+	s := &sessions{m: m, pools: map[flow.ExecType]*carrierPool{},
+		activeJobs: map[jobKey]*activeJob{}, newestByTask: map[string]*activeJob{},
+		foreign: &inbox{m: m, taskOwner: &taskOwner{}}}
 	for t, carrier := range m.cfg.Carriers {
 		limit := m.cfg.Concurrency[t]
 		if limit <= 0 {
@@ -197,7 +199,9 @@ func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 			switch {
 			case void || e.Job.Exec.Type == flow.ExecQueue:
 			case s.isForeignCarrier(e.Job.Carrier):
-				s.m.jobForwarder.enqueueErrand(e.Job.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Job.Address}, Given: e.Job.Given, Withdrawn: true, Unbegun: true}, m.inbox)
+				s.m.jobForwarder.enqueueErrand(e.Job.Carrier,
+					engine.Errand{Job: engine.Job{Task: m.task, Address: e.Job.Address},
+						Given: e.Job.Given, Withdrawn: true, Unbegun: true}, m.inbox)
 			default:
 				s.reclaimJob(effect, m.inbox)
 			}
@@ -209,7 +213,9 @@ func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 			s.enqueueJobs(flights, m.inbox) // it may be one of them
 			flights = nil
 			if s.isForeignCarrier(e.Carrier) {
-				s.m.jobForwarder.enqueueErrand(e.Carrier, engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Given: e.Given, Withdrawn: true}, m.inbox)
+				s.m.jobForwarder.enqueueErrand(e.Carrier,
+					engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Given: e.Given,
+						Withdrawn: true}, m.inbox)
 				continue
 			}
 			s.withdrawJob(jobKey{m.task, e.Address}, e.Given)
@@ -242,7 +248,8 @@ func (s *sessions) carryForeign(m carryForeign) {
 			s.enqueueJobs(flights, s.foreign)
 			flights = nil
 			s.withdrawJob(key, e.Given)
-		case s.findJob(key, e.Given) != nil || s.m.orderForwarder.hasReported(key, e.Given) || s.m.migratedJobs.hasJob(key, e.Given) || s.m.owned.ownsTask(key.task):
+		case s.findJob(key, e.Given) != nil || s.m.orderForwarder.hasReported(key, e.Given) ||
+			s.m.migratedJobs.hasJob(key, e.Given) || s.m.owned.ownsTask(key.task):
 		case !e.Type.Attachable():
 			s.m.sendMessage(s.m.tasks, unknownJob{key, e.Given})
 		case s.relayQueue == nil || s.stopped || s.draining != nil:
@@ -281,7 +288,8 @@ func (s *sessions) dispatchJob(c actor.Context, effect flow.Effect, in *inbox) *
 	}
 	f := s.newJob(key, effect, s.routeFor(e.Job.Exec), in)
 	if f.route == nil {
-		f.report = normalizeReport(key.at, flow.Report{Fatal: true, Error: fmt.Sprintf("this member does not carry out %s jobs", e.Job.Exec.Type)})
+		f.report = normalizeReport(key.at, flow.Report{Fatal: true,
+			Error: fmt.Sprintf("this member does not carry out %s jobs", e.Job.Exec.Type)})
 		in.expectJobs(1)
 		in.addReport(f)
 		return nil

@@ -21,17 +21,18 @@ func TestLargeTasksThatEndAtOnceHaveFewSnapshotsInMemory(t *testing.T) {
 	var armed atomic.Bool
 	var written sync.Map
 	release := make(chan struct{})
-	th := start(t, actors.Config{IdleAfter: time.Hour, Store: faulty.Wrap(newLeaping(), faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
-		for _, c := range batch {
-			if c.Snapshot != nil && armed.Load() {
-				written.Store(c.Task, true)
+	th := start(t, actors.Config{IdleAfter: time.Hour, Store: faulty.Wrap(newLeaping(),
+		faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+			for _, c := range batch {
+				if c.Snapshot != nil && armed.Load() {
+					written.Store(c.Task, true)
+				}
 			}
-		}
-		if armed.Load() {
-			return faulty.Hold(release)
-		}
-		return faulty.Fault{}
-	}})})
+			if armed.Load() {
+				return faulty.Hold(release)
+			}
+			return faulty.Fault{}
+		}})})
 	version := th.publish(t, untilApproved)
 	ids := make([]string, n)
 	for i := range ids {

@@ -33,7 +33,8 @@ func TestAStartThatIsRefusedLeavesNothingBehind(t *testing.T) {
 
 func TestParamsAreStoredWithDefaults(t *testing.T) {
 	th := start(t, actors.Config{})
-	version := th.publish(t, `{"inputs":{"n":"int","limit":"int = 3"},"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.d"}}}}`)
+	version := th.publish(t, `{"inputs":{"n":"int","limit":"int = `+
+		`3"},"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.d"}}}}`)
 	_, _, err := th.StartTask(t.Context(), engine.NewTask{VersionID: version, Key: "k", Params: json.RawMessage(`{}`)})
 	var bad *flow.BadInputs
 	require.ErrorAs(t, err, &bad)
@@ -67,7 +68,8 @@ func TestARepeatedStartStillCountsAsTheCreator(t *testing.T) {
 
 func TestACallerMayChooseTheTaskID(t *testing.T) {
 	th := start(t, actors.Config{})
-	n := engine.NewTask{VersionID: th.publish(t, untilApproved), ID: "6FA459EA-EE8A-3CA4-894E-DB77E160355E", Params: json.RawMessage(`{"a":1}`)}
+	n := engine.NewTask{VersionID: th.publish(t, untilApproved),
+		ID: "6FA459EA-EE8A-3CA4-894E-DB77E160355E", Params: json.RawMessage(`{"a":1}`)}
 	id, created, err := th.StartTask(t.Context(), n)
 	require.NoError(t, err)
 	require.True(t, created)

@@ -172,7 +172,8 @@ func compareStart(c *persistence.Create, newest bool, row *persistence.TaskRow) 
 	before, first, _ := strings.Cut(row.BodyHash, ofRequest)
 	now, request, _ := strings.Cut(c.BodyHash, ofRequest)
 	if before != now || row.FlowID != c.FlowID || row.VersionID != c.VersionID && !newest {
-		return false, flow.Errorf(flow.Conflict, "task %s was started before, by a request for another flow, version, params or labels", row.ID)
+		return false, flow.Errorf(flow.Conflict,
+			"task %s was started before, by a request for another flow, version, params or labels", row.ID)
 	}
 	return request != "" && first == request, nil
 }

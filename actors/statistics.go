@@ -175,7 +175,8 @@ func (s *taskStatistics) takeRows(since int64) []persistence.StatsRow {
 	rows := make([]persistence.StatsRow, 0, 2*len(sums))
 	for at, counts := range sums {
 		for _, width := range []int64{persistence.StatsMinute, persistence.StatsHour} {
-			rows = append(rows, persistence.StatsRow{StatsSpot: persistence.StatsSpot{Key: at, Width: width, Bucket: since - since%width}, Counts: *counts})
+			rows = append(rows, persistence.StatsRow{StatsSpot: persistence.StatsSpot{Key: at,
+				Width: width, Bucket: since - since%width}, Counts: *counts})
 		}
 	}
 	slices.SortFunc(rows, func(a, b persistence.StatsRow) int { return a.Compare(&b.StatsSpot) })

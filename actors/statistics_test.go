@@ -27,7 +27,8 @@ const inAndOut = `{"start":"fan","on_error":"fail","nodes":{
 // sums returns the sums of all rows of one width about a version's tasks or nodes, by key.
 func sums(t *testing.T, s persistence.Store, flows []string, nodes bool, width int64) map[stats.Key]*stats.Counts {
 	t.Helper()
-	rows, err := s.ReadStats(t.Context(), persistence.StatsFilter{Flows: flows, Nodes: nodes, Width: width, To: time.Now().Add(time.Hour).UnixMilli()})
+	rows, err := s.ReadStats(t.Context(), persistence.StatsFilter{Flows: flows, Nodes: nodes,
+		Width: width, To: time.Now().Add(time.Hour).UnixMilli()})
 	require.NoError(t, err)
 	all := map[stats.Key]*stats.Counts{}
 	for i := range rows {

@@ -97,7 +97,9 @@ func TestARetriedTaskIsUnfinishedInTheStoreUntilItEndsAgain(t *testing.T) {
 
 func TestARetriedTaskThatFailsAtOnceHasEnded(t *testing.T) {
 	th := start(t, withFunc(increment))
-	id := th.run(t, th.publish(t, `{"mode":"dag","nodes":{"a":{"func":"inc","exec_type":"local_func","each":{"items":"$run.no"}}}}`), `{"no":7}`).ID
+	id := th.run(t, th.publish(t,
+		`{"mode":"dag","nodes":{"a":{"func":"inc","exec_type":"local_func","each":{"items":"$run.no"}}}}`),
+		`{"no":7}`).ID
 	for range 3 {
 		require.NoError(t, th.RetryTask(t.Context(), id, ""))
 		view := th.ended(t, id)

@@ -37,7 +37,8 @@ func storePause(n int) time.Duration { return min(backOff(n), time.Second) }
 // HandleFailure lets a task actor that panicked forward the messages in its mailbox until its
 // parent stops it. By default, the library would restart it at once and give up after a few times.
 // If it were stopped at once, the requests in its mailbox would get no answer.
-func (w *taskSupervisor) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+func (w *taskSupervisor) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor,
+	child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	supervisor.ResumeChildren(child)
 	w.m.sendMessage(w.m.tasks, taskCrashed{child, reason})
 }
@@ -145,16 +146,19 @@ func (t *tasks) reviveTask(c actor.Context, id string) {
 }
 
 // errCrashed is the answer to callers of an actor that crashed.
-var errCrashed = flow.Errorf(flow.Busy, "the task's actor crashed while it was at this: it starts again from the store, ask again in a moment")
+var errCrashed = flow.Errorf(flow.Busy, "the task's actor crashed while it was at this: it "+
+	"starts again from the store, ask again in a moment")
 
 // HandleFailure stops a step actor that panicked and starts another one after a pause. An actor
 // that keeps crashing fails its step, never the task's actor or the member.
-func (t *task) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+func (t *task) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID,
+	_ *actor.RestartStatistics, reason, _ any) {
 	t.effectPerformer.handleStepCrash(supervisor, child, reason)
 }
 
 // HandleFailure handles crashes of nested step actors in the same way as a task does.
-func (s *step) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
+func (s *step) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID,
+	_ *actor.RestartStatistics, reason, _ any) {
 	s.effectPerformer.handleStepCrash(supervisor, child, reason)
 }
 

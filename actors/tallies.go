@@ -61,10 +61,14 @@ func newTallies(ofNodes bool) *outcomeTallies {
 	}
 	long := []float64{.005, .02, .1, .5, 2, 10, 60, 300, 1800, 7200, 43200, 259200, 2592000}
 	x := &outcomeTallies{
-		started:     counter("tasks_started_total", "Tasks that this member has started.", "flow"),
-		ended:       counter("tasks_ended_total", "Tasks that have ended at this member; one that is retried may do so again.", "flow", "state"),
-		took:        histogram("task_duration_seconds", "Time from a task's creation to its end.", long, "flow", "state"),
-		attempts:    counter("attempts_total", "Attempts that have ended, and how; lost are those whose carrier is gone: they go to another one.", "service", "outcome"),
+		started: counter("tasks_started_total", "Tasks that this member has started.", "flow"),
+		ended: counter("tasks_ended_total",
+			"Tasks that have ended at this member; one that is retried may do so again.", "flow", "state"),
+		took: histogram("task_duration_seconds", "Time from a task's creation to its end.", long,
+			"flow", "state"),
+		attempts: counter("attempts_total",
+			"Attempts that have ended, and how; lost are those whose carrier is gone: they go "+
+				"to another one.", "service", "outcome"),
 		attemptTook: histogram("attempt_duration_seconds", "Time from an attempt's start, or claim, to its end.", shortTimes, "service"),
 		attemptWait: histogram("attempt_wait_seconds", "Time from a job being ready to somebody carrying it out.", shortTimes, "service"),
 		retries:     counter("retries_total", "Attempts after which their unit is tried again.", "service"),

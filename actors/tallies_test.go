@@ -75,7 +75,9 @@ func TestAttemptsAreCountedByNodeIfConfigured(t *testing.T) {
 					edges = append(edges, fmt.Sprintf(`{"from":"n%d","action":"on","to":"n%d"}`, n-1, n))
 				}
 			}
-			v := th.named(t, fmt.Sprintf("long-%d", i), `{"start":"n0","nodes":{`+strings.Join(nodes, ",")+`},"edges":[`+strings.Join(edges, ",")+`]}`)
+			v := th.named(t, fmt.Sprintf("long-%d", i),
+				`{"start":"n0","nodes":{`+strings.Join(nodes, ",")+`},"edges":[`+strings.Join(edges,
+					",")+`]}`)
 			require.Equal(t, "completed", th.run(t, v, `{}`).Status)
 		}
 		told = th.scrape(t)
@@ -95,7 +97,8 @@ func TestTasksAndAttemptsAreCountedByFlowAndService(t *testing.T) {
 		}
 		return flow.Report{}
 	}))
-	v := th.named(t, "order", `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"},"max_retries":1}}}`)
+	v := th.named(t, "order",
+		`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"},"max_retries":1}}}`)
 	require.Equal(t, "completed", th.run(t, v, `{"n":1}`).Status)
 	require.Equal(t, "failed", th.run(t, v, `{"n":"never"}`).Status)
 	told := th.scrape(t)
@@ -136,7 +139,10 @@ func TestTrialDefinitionsShareOneSeries(t *testing.T) {
 	cfg.NodeMetrics = true
 	th := start(t, cfg)
 	for range 2 {
-		v, _, err := persistence.Try(t.Context(), th.store, persistence.Publication{Slug: "order", Definition: []byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"}}}}`)}, "")
+		v, _, err := persistence.Try(t.Context(), th.store, persistence.Publication{Slug: "order",
+			Definition: []byte(
+				`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"}}}}`)},
+			"")
 		require.NoError(t, err)
 		require.Equal(t, "completed", th.run(t, v.ID, `{"n":1}`).Status)
 	}
@@ -148,7 +154,10 @@ func TestTrialDefinitionsShareOneSeries(t *testing.T) {
 		require.NotContains(t, name, "try-")
 	}
 
-	published, err := persistence.Publish(t.Context(), th.store, persistence.Publication{Slug: "other", Definition: []byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"}}}}`)})
+	published, err := persistence.Publish(t.Context(), th.store,
+		persistence.Publication{Slug: "other",
+			Definition: []byte(
+				`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"}}}}`)})
 	require.NoError(t, err)
 	require.Equal(t, "completed", th.run(t, published.Version.ID, `{"n":1}`).Status)
 	require.Equal(t, 1., th.scrape(t)["troupe_node_attempts_total other a ok"], "a flow that happens to have that name")
@@ -157,7 +166,8 @@ func TestTrialDefinitionsShareOneSeries(t *testing.T) {
 func TestFlowsBeyondTheFirstAreCountedTogether(t *testing.T) {
 	th := start(t, withFunc(increment))
 	for i := range 203 {
-		v := th.named(t, fmt.Sprint("flow", i), `{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"}}}}`)
+		v := th.named(t, fmt.Sprint("flow", i),
+			`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"}}}}`)
 		th.run(t, v, `{"n":1}`)
 	}
 	started := th.scrape(t)

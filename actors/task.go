@@ -277,7 +277,8 @@ func (t *task) decideCommand(c actor.Context, cmd *taskCommand) {
 	before := t.state.Steps
 	b := eventBufferFor(cmd)
 	d, err := flow.Decide(t.state, t.withSigns(cmd.command), flow.Env{
-		Now: t.nowMillis(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits, Buffer: b.emptyEvents(), Most: t.attemptLimit(cmd.command), Refer: t.referValue,
+		Now: t.nowMillis(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits,
+		Buffer: b.emptyEvents(), Most: t.attemptLimit(cmd.command), Refer: t.referValue,
 	})
 	panicIfSpoiled(err)
 	t.m.steps.Add(int64(t.state.Steps - before))

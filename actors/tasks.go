@@ -146,7 +146,8 @@ type tasks struct {
 }
 
 func newTasks(m *Member) *tasks {
-	return &tasks{m: m, taskSupervisor: &taskSupervisor{m}, entries: map[string]*taskEntry{}, byPID: map[string]*taskEntry{}, byUse: list.New(),
+	return &tasks{m: m, taskSupervisor: &taskSupervisor{m}, entries: map[string]*taskEntry{},
+		byPID: map[string]*taskEntry{}, byUse: list.New(),
 		waiters: map[string][]*awaitTask{}, crashes: map[string]int{}, missingValues: map[string]string{}, pauses: map[string]*crashPause{}}
 }
 
@@ -261,7 +262,8 @@ func (t *tasks) startTask(c actor.Context, m *createTask) {
 	if e := t.entries[m.task]; e != nil {
 		// Another request starts the task, or has started it: this one is answered when the start
 		// is stored.
-		t.sendToEntry(c, e, &taskCommand{task: m.task, command: m.start, reply: func(a commandAnswer) { m.reply(commandAnswer{err: secondStartError(a.err)}) }})
+		t.sendToEntry(c, e, &taskCommand{task: m.task, command: m.start,
+			reply: func(a commandAnswer) { m.reply(commandAnswer{err: secondStartError(a.err)}) }})
 		return
 	}
 	switch {
@@ -272,7 +274,8 @@ func (t *tasks) startTask(c actor.Context, m *createTask) {
 		m.reply(commandAnswer{err: errCrashed})
 		return
 	}
-	child := &task{effectPerformer: effectPerformer{m: t.m, task: m.task}, id: m.task, create: m.create, state: flow.NewState(m.task, m.plan)}
+	child := &task{effectPerformer: effectPerformer{m: t.m, task: m.task}, id: m.task,
+		create: m.create, state: flow.NewState(m.task, m.plan)}
 	e := t.openTask(c, m.task, child)
 	t.sendToEntry(c, e, &taskCommand{task: m.task, command: m.start, reply: m.reply})
 }

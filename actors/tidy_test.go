@@ -27,7 +27,8 @@ func TestAStepOfManyUnitsAsksWhichAlarmsAreIdle(t *testing.T) {
 	th := start(t, cfg)
 	list, err := json.Marshal(make([]int, 6_000))
 	require.NoError(t, err)
-	version := th.publish(t, `{"start":"a","nodes":{"a":{"kind":"foreach","exec_type":"local_func","func":"f","timeout_ms":3600000,"prep":{"input_key":"$params.list"}}}}`)
+	version := th.publish(t,
+		`{"start":"a","nodes":{"a":{"kind":"foreach","exec_type":"local_func","func":"f","timeout_ms":3600000,"prep":{"input_key":"$params.list"}}}}`)
 	view := th.run(t, version, fmt.Sprintf(`{"list":%s}`, list))
 	require.Equal(t, flow.TaskCompleted, view.State.Status)
 	require.Positive(t, asked.Load())

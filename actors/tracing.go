@@ -37,7 +37,8 @@ func (t *task) sendSpanRow(p *journalDraft) {
 	if teller == nil || !sampled && p.ended != flow.TaskFailed {
 		return
 	}
-	teller.Stored(StoredRow{Task: t.id, Version: t.state.Version, Plan: t.state.Plan, Seq: t.seq, Events: p.encodedRow, Ended: p.ended != "", Whole: !sampled})
+	teller.Stored(StoredRow{Task: t.id, Version: t.state.Version, Plan: t.state.Plan, Seq: t.seq,
+		Events: p.encodedRow, Ended: p.ended != "", Whole: !sampled})
 }
 
 // traceExemplar returns the exemplar for observations of a task; nil if its spans are not exported.

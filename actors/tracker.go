@@ -46,7 +46,8 @@ const (
 // pending, which must be answered before the next poll.
 func (x *externalWatcher) pollRow(row persistence.ExternalRow) bool {
 	tracker := x.m.cfg.Trackers[row.Service]
-	note := persistence.ExternalNote{ExternalID: row.Key(), Polls: row.Polls + 1, Memo: row.Memo, Pending: row.Pending, Recalled: row.Recalled}
+	note := persistence.ExternalNote{ExternalID: row.Key(), Polls: row.Polls + 1, Memo: row.Memo,
+		Pending: row.Pending, Recalled: row.Recalled}
 	switch {
 	case row.Recalled:
 		x.cancelRecalled(tracker, row, note)
@@ -68,7 +69,8 @@ func (x *externalWatcher) pollRow(row persistence.ExternalRow) bool {
 			x.recordPollFailure(row, note, 0, err)
 			return true
 		}
-		x.reportEnd(row, note, flow.ExternalEnded{Output: output, Error: status.Error, Details: status.Details, Metrics: status.Metrics, BeganAt: status.BeganAt})
+		x.reportEnd(row, note, flow.ExternalEnded{Output: output, Error: status.Error,
+			Details: status.Details, Metrics: status.Metrics, BeganAt: status.BeganAt})
 		return false
 	}
 	if status.Memo != nil {
@@ -106,7 +108,8 @@ func (x *externalWatcher) pollTracker(tracker Tracker, external flow.External) (
 	case err != nil:
 	// it would fail again in the same way
 	case status.Ended && flow.CheckJSON(status.Output) != nil:
-		status = flow.ExternalStatus{Ended: true, Error: fmt.Sprintf("the tracker of %s gave an output that is no JSON in UTF-8", external.Service)}
+		status = flow.ExternalStatus{Ended: true,
+			Error: fmt.Sprintf("the tracker of %s gave an output that is no JSON in UTF-8", external.Service)}
 	case !status.Ended && flow.CheckJSON(status.Memo) != nil:
 		err = fmt.Errorf("the tracker of %s gave a memo that is no JSON in UTF-8", external.Service)
 	}
@@ -118,7 +121,9 @@ func (x *externalWatcher) recordPollFailure(row persistence.ExternalRow, note pe
 	note.Failures, note.FailingAt = row.Failures+1, row.FailingAt
 	if row.Failures == 0 {
 		note.FailingAt = x.m.nowMillis()
-		x.m.log.WarnContext(x.logContext(row.External), "work outside could not be looked at: trying on", "service", row.Service, "id", row.ID, "error", err)
+		x.m.log.WarnContext(x.logContext(row.External),
+			"work outside could not be looked at: trying on", "service", row.Service, "id", row.ID,
+			"error", err)
 	}
 	note.NextAt = x.m.nowMillis() + max(pauseOf(row.External, row.Failures), again.Milliseconds())
 	x.enqueueNote(note)
@@ -159,7 +164,8 @@ func (x *externalWatcher) reportWorking(row persistence.ExternalRow, note persis
 
 // sendToTask sends news of a piece of work to its task, and records that when the task has taken
 // it. Otherwise the owner of the task sends it again later.
-func (x *externalWatcher) sendToTask(row persistence.ExternalRow, note persistence.ExternalNote, word func(flow.Address) flow.Command, heard func(*persistence.ExternalNote)) {
+func (x *externalWatcher) sendToTask(row persistence.ExternalRow, note persistence.ExternalNote,
+	word func(flow.Address) flow.Command, heard func(*persistence.ExternalNote)) {
 	_, a, err := flow.ParseJobID(row.Job)
 	if err != nil {
 		x.m.log.Error("work outside is of an attempt whose name means nothing", "task", row.Task, "error", err)
@@ -195,7 +201,9 @@ func (x *externalWatcher) notifyKeeper(external flow.External) {
 		ctx = logids.JobID(ctx, external.Job)
 		defer func() {
 			if reason := recover(); reason != nil {
-				x.m.log.ErrorContext(ctx, "a tracker panicked when it was told that an end is stored", "service", external.Service, "reason", reason)
+				x.m.log.ErrorContext(ctx,
+					"a tracker panicked when it was told that an end is stored", "service",
+					external.Service, "reason", reason)
 			}
 		}()
 		keeper.Ended(ctx, external)
@@ -214,7 +222,9 @@ func (x *externalWatcher) cancelRecalled(tracker Tracker, row persistence.Extern
 	note.Polls, note.Failures, note.NextAt = row.Polls, row.Failures+1, x.m.nowMillis()+pauseOf(row.External, row.Failures)
 	note.Gone = err == nil || note.Failures >= maxRecalls
 	if err != nil {
-		x.m.log.WarnContext(x.logContext(row.External), "work outside that nobody waits for any longer could not be called off", "service", row.Service, "id", row.ID, "given_up", note.Gone, "error", err)
+		x.m.log.WarnContext(x.logContext(row.External),
+			"work outside that nobody waits for any longer could not be called off", "service",
+			row.Service, "id", row.ID, "given_up", note.Gone, "error", err)
 	}
 	x.enqueueNote(note)
 }

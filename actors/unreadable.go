@@ -50,7 +50,8 @@ func (t *task) answerUnread(c actor.Context, cmd *taskCommand) {
 	case cancel:
 		t.prepareAbandon(c, cmd)
 	case over:
-		cmd.sendAnswer(commandAnswer{err: flow.Errorf(flow.Conflict, "the task is %s, and cannot be read any more", t.unreadable.record.Status)})
+		cmd.sendAnswer(commandAnswer{err: flow.Errorf(flow.Conflict,
+			"the task is %s, and cannot be read any more", t.unreadable.record.Status)})
 	default:
 		cmd.sendAnswer(commandAnswer{err: flow.Errorf(flow.Conflict, "task %s: %v; it can be canceled", t.id, t.unreadable.err)})
 	}
@@ -68,7 +69,8 @@ func (t *task) prepareAbandon(c actor.Context, cmd *taskCommand) {
 		ctx, cancel := m.storeCall()
 		defer cancel()
 		a := abandonResult{unread: u}
-		if a.plan, a.err = m.reader.Plan(ctx, u.record.VersionID); errors.Is(a.err, persistence.ErrUnreadable) || flow.ErrorKindOf(a.err) == flow.NotFound {
+		if a.plan, a.err = m.reader.Plan(ctx, u.record.VersionID); errors.Is(a.err,
+			persistence.ErrUnreadable) || flow.ErrorKindOf(a.err) == flow.NotFound {
 			a.plan, a.err = nil, nil
 		}
 		if a.err == nil {
@@ -124,7 +126,8 @@ func (t *task) finishAbandon(c actor.Context, a abandonResult) {
 		return
 	}
 	t.unreadable, t.loading = nil, false
-	t.state, t.seq, t.storedResting, t.rowPutToRest = persistence.OutlineOf(&u.record.TaskRow, a.plan), lastRow(u.record), u.record.Resting, false
+	t.state, t.seq, t.storedResting, t.rowPutToRest = persistence.OutlineOf(&u.record.TaskRow,
+		a.plan), lastRow(u.record), u.record.Resting, false
 	t.columns, t.columnsAt = u.record.Columns, u.record.UpdatedAt
 	t.journal = smallJournal // the size at which the end of a task takes a snapshot
 	d := flow.Abandon(t.state, t.m.nowMillis(), u.err.Error())

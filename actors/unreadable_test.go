@@ -22,7 +22,8 @@ func (th *harness) unreadable(t *testing.T, version string) string {
 		Task: id, Seq: 1, At: 1, Events: []byte(`{"f":99,"e":[]}`),
 		Create:  &persistence.Create{FlowID: v.FlowID, VersionID: version, Params: []byte(`{"n":1}`), CreatedAt: 1},
 		Columns: &persistence.Columns{Status: string(flow.TaskRunning), Cursor: "a"},
-		Enqueue: []persistence.QueueRow{{JobID: flow.JobID(id, flow.Address{Node: "a", Visit: 1, Attempt: 1}), Task: id, Service: "s", EnqueuedAt: 1}},
+		Enqueue: []persistence.QueueRow{{JobID: flow.JobID(id, flow.Address{Node: "a", Visit: 1,
+			Attempt: 1}), Task: id, Service: "s", EnqueuedAt: 1}},
 	}})
 	require.NoError(t, err)
 	require.NoError(t, errs[0])

@@ -59,7 +59,9 @@ const outsideMemory = 64 << 20
 
 func newAdmission(bodyTime time.Duration, large int64) *bodyAdmission {
 	return &bodyAdmission{large: semaphore.NewWeighted(large), small: semaphore.NewWeighted(smallMemory),
-		atWork: semaphore.NewWeighted(largeAtWork()), reads: newLane(readMemory), followed: newLane(followMemory), patience: turnTime, bodyTime: bodyTime, pause: bodyPause, definitions: http.NewServeMux()}
+		atWork: semaphore.NewWeighted(largeAtWork()), reads: newLane(readMemory),
+		followed: newLane(followMemory), patience: turnTime, bodyTime: bodyTime, pause: bodyPause,
+		definitions: http.NewServeMux()}
 }
 
 // withAdmission makes a request wait for its turn, and rejects it when the turn does not come soon.

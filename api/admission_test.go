@@ -77,7 +77,8 @@ func TestLargeDefinitionsAreReadOneAfterTheOther(t *testing.T) {
 	}
 	require.Equal(t, 429, <-r.send(t, "/v1/validate", 7<<20, true), "nor is it let in when it does not say how large it is")
 	require.Equal(t, 429, <-r.send(t, "/v1/tasks", 7<<20, false))
-	small := []<-chan int{r.send(t, "/v1/validate", 60<<10, false), r.send(t, "/v1/validate", 60<<10, true), r.send(t, "/v1/tasks", 100, false)}
+	small := []<-chan int{r.send(t, "/v1/validate", 60<<10, false),
+		r.send(t, "/v1/validate", 60<<10, true), r.send(t, "/v1/tasks", 100, false)}
 	for range small {
 		<-r.begun // small requests need no turn
 	}
@@ -138,7 +139,8 @@ func TestALargeRequestThatSendsNothingLosesItsTurn(t *testing.T) {
 		silent, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 		require.NoError(t, err)
 		defer silent.Close()
-		_, err = io.WriteString(silent, "POST "+path+" HTTP/1.1\r\nHost: "+silent.RemoteAddr().String()+"\r\nContent-Length: 8000000\r\n\r\n{")
+		_, err = io.WriteString(silent, "POST "+path+" HTTP/1.1\r\nHost: "+
+			silent.RemoteAddr().String()+"\r\nContent-Length: 8000000\r\n\r\n{")
 		require.NoError(t, err)
 		require.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
 	}

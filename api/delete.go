@@ -23,8 +23,10 @@ func DeleteFlow(ctx context.Context, e engine.Engine, store Store, id string) (t
 		n, err = store.DeleteFlow(ctx, id, deletePart)
 	}
 	if errors.Is(err, persistence.ErrHeld) {
-		return tasks, flow.Errorf(flow.Conflict, "the flow cannot be deleted, because a transaction in which a task of it was started (StartTx) is still open: "+
-			"commit it or roll it back, and delete the flow again; what was under way is canceled")
+		return tasks, flow.Errorf(flow.Conflict,
+			"the flow cannot be deleted, because a transaction in which a task of it was "+
+				"started (StartTx) is still open: "+
+				"commit it or roll it back, and delete the flow again; what was under way is canceled")
 	}
 	return tasks, err
 }

@@ -62,7 +62,8 @@ func (r *LogReader) missingBefore(p *persistence.LogPart) (s persistence.LogSize
 // reads the rest and returns. It reads the store a few times per second at most, so any member can
 // follow a log that another one stores. If the store does not answer, FollowLog calls troubled,
 // which may end it by returning an error.
-func FollowLog(ctx context.Context, r *LogReader, over func(context.Context) (bool, error), troubled func(error) error, tell func([]LogPart) error) error {
+func FollowLog(ctx context.Context, r *LogReader, over func(context.Context) (bool, error),
+	troubled func(error) error, tell func([]LogPart) error) error {
 	last := false
 	for pause := logSoon; ; {
 		parts, more, err := r.Next(ctx)

@@ -23,7 +23,8 @@ type accessGuard struct {
 }
 
 func newGuard(cfg Config) *accessGuard {
-	g := &accessGuard{origins: lowerAll(cfg.AllowOrigins), hosts: lowerAll(cfg.AllowHosts), certs: cfg.TLS, stored: newStoredTokens(cfg.Store)}
+	g := &accessGuard{origins: lowerAll(cfg.AllowOrigins), hosts: lowerAll(cfg.AllowHosts),
+		certs: cfg.TLS, stored: newStoredTokens(cfg.Store)}
 	for _, t := range cfg.Tokens {
 		g.tokens = append(g.tokens, sha256.Sum256([]byte(t)))
 	}
@@ -44,7 +45,8 @@ func (g *accessGuard) checkAccess(r *http.Request) *wire.Problem {
 	var why wire.Problem
 	switch {
 	case g.certs.Lacks(r):
-		why = problemOf(flow.Denied, "", "a client certificate is needed, of an authority that this server trusts", "show one (--client-cert, --client-key)")
+		why = problemOf(flow.Denied, "", "a client certificate is needed, of an authority that "+
+			"this server trusts", "show one (--client-cert, --client-key)")
 	case !g.knowsHost(r):
 		why = problemOf(flow.Denied, "header.Host", "the host "+clipText(r.Host)+" is not served here",
 			"use localhost or the address this server listens on, or start the server with --allow-host")
@@ -140,7 +142,9 @@ func (g *accessGuard) identifyCaller(r *http.Request) (Identity, *wire.Problem) 
 func tokenProblem(token string) *wire.Problem {
 	why := problemOf(flow.Denied, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>")
 	if token != "" {
-		why.What, why.Hint = "the bearer token is wrong: it is none of this server's, or its time is over", "send one that the server was started with (--token, --token-file), or that an admin has made (troupe token create)"
+		why.What, why.Hint = "the bearer token is wrong: it is none of this server's, or its "+
+			"time is over", "send one that the server was started with (--token, --token-file), "+
+			"or that an admin has made (troupe token create)"
 	}
 	why.Status = http.StatusUnauthorized // a retry with another token may succeed
 	return &why

@@ -20,23 +20,28 @@ func TestStrangersAreRefused(t *testing.T) {
 		origins      []string
 		refused      bool
 	}{
-		"localhost is known":                  {host: "localhost:8070"},
-		"loopback is known":                   {host: "127.0.0.1:8070"},
-		"IPv6 loopback is known":              {host: "[::1]:8070"},
-		"the listening address is known":      {host: "10.1.2.3:8070"},
-		"another address is not":              {host: "10.1.2.4:8070", refused: true},
-		"a name that points here is not":      {host: "evil.example", refused: true},
-		"a look-alike is not":                 {host: "localhost.evil.example", refused: true},
-		"a configured name is known":          {host: "Troupe.example:8070", hosts: []string{"troupe.example"}},
-		"every name may be configured":        {host: "evil.example", hosts: []string{"*"}},
-		"a page of this server may call":      {host: "10.1.2.3:8070", origin: "http://10.1.2.3:8070"},
-		"a page of this computer may call":    {host: "localhost:8070", origin: "http://localhost:5173"},
-		"a foreign page may not":              {host: "localhost:8070", origin: "https://evil.example", refused: true},
-		"a page from a file may not":          {host: "localhost:8070", origin: "null", refused: true},
-		"a look-alike page may not":           {host: "localhost:8070", origin: "http://localhost.evil.example", refused: true},
-		"a configured page may call":          {host: "localhost:8070", origin: "https://ui.example", origins: []string{"https://UI.example"}},
-		"every page may be configured to":     {host: "localhost:8070", origin: "https://evil.example", origins: []string{"*"}},
-		"a scheme apart is not the same page": {host: "localhost:8070", origin: "http://ui.example", origins: []string{"https://ui.example"}, refused: true},
+		"localhost is known":               {host: "localhost:8070"},
+		"loopback is known":                {host: "127.0.0.1:8070"},
+		"IPv6 loopback is known":           {host: "[::1]:8070"},
+		"the listening address is known":   {host: "10.1.2.3:8070"},
+		"another address is not":           {host: "10.1.2.4:8070", refused: true},
+		"a name that points here is not":   {host: "evil.example", refused: true},
+		"a look-alike is not":              {host: "localhost.evil.example", refused: true},
+		"a configured name is known":       {host: "Troupe.example:8070", hosts: []string{"troupe.example"}},
+		"every name may be configured":     {host: "evil.example", hosts: []string{"*"}},
+		"a page of this server may call":   {host: "10.1.2.3:8070", origin: "http://10.1.2.3:8070"},
+		"a page of this computer may call": {host: "localhost:8070", origin: "http://localhost:5173"},
+		"a foreign page may not": {host: "localhost:8070", origin: "https://evil.example",
+			refused: true},
+		"a page from a file may not": {host: "localhost:8070", origin: "null", refused: true},
+		"a look-alike page may not": {host: "localhost:8070",
+			origin: "http://localhost.evil.example", refused: true},
+		"a configured page may call": {host: "localhost:8070",
+			origin: "https://ui.example", origins: []string{"https://UI.example"}},
+		"every page may be configured to": {host: "localhost:8070", origin: "https://evil.example",
+			origins: []string{"*"}},
+		"a scheme apart is not the same page": {host: "localhost:8070", origin: "http://ui.example",
+			origins: []string{"https://ui.example"}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest("GET", "/", nil)
@@ -60,17 +65,20 @@ func TestGETsOfForeignPagesAreRefused(t *testing.T) {
 		origins                                []string
 		refused                                bool
 	}{
-		"no browser":                                   {},
-		"an address that somebody typed":               {site: "none", mode: "navigate", dest: "document"},
-		"a page of this server":                        {site: "same-origin", mode: "no-cors", dest: "image"},
-		"a page of this computer":                      {site: "same-site", mode: "no-cors", dest: "script"},
-		"a page of a neighboring name":                 {host: "troupe.example", site: "same-site", mode: "no-cors", dest: "script", refused: true},
-		"an image of a foreign page":                   {site: "cross-site", mode: "no-cors", dest: "image", refused: true},
-		"a frame of a foreign page":                    {site: "cross-site", mode: "navigate", dest: "iframe", refused: true},
-		"a form of a foreign page":                     {site: "cross-site", mode: "navigate", dest: "document", method: "POST", refused: true},
-		"a link on a foreign page":                     {site: "cross-site", mode: "navigate", dest: "document"},
-		"a word that browsers do not know yet":         {site: "elsewhere", refused: true},
-		"a foreign page that is configured":            {site: "cross-site", mode: "cors", origin: "https://ui.example", origins: []string{"https://ui.example"}},
+		"no browser":                     {},
+		"an address that somebody typed": {site: "none", mode: "navigate", dest: "document"},
+		"a page of this server":          {site: "same-origin", mode: "no-cors", dest: "image"},
+		"a page of this computer":        {site: "same-site", mode: "no-cors", dest: "script"},
+		"a page of a neighboring name": {host: "troupe.example", site: "same-site",
+			mode: "no-cors", dest: "script", refused: true},
+		"an image of a foreign page": {site: "cross-site", mode: "no-cors", dest: "image", refused: true},
+		"a frame of a foreign page":  {site: "cross-site", mode: "navigate", dest: "iframe", refused: true},
+		"a form of a foreign page": {site: "cross-site", mode: "navigate",
+			dest: "document", method: "POST", refused: true},
+		"a link on a foreign page":             {site: "cross-site", mode: "navigate", dest: "document"},
+		"a word that browsers do not know yet": {site: "elsewhere", refused: true},
+		"a foreign page that is configured": {site: "cross-site", mode: "cors",
+			origin: "https://ui.example", origins: []string{"https://ui.example"}},
 		"an image of a page when all pages may call":   {site: "cross-site", mode: "no-cors", dest: "image", origins: []string{"*"}},
 		"a foreign page that is not configured":        {site: "cross-site", mode: "cors", origin: "https://evil.example", refused: true},
 		"a page of this computer that says its origin": {site: "cross-site", mode: "cors", origin: "http://localhost:5173"},
@@ -78,7 +86,8 @@ func TestGETsOfForeignPagesAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(cmp.Or(tt.method, "GET"), "/", nil)
 			r.Host = cmp.Or(tt.host, "localhost:8070")
-			for header, value := range map[string]string{"Sec-Fetch-Site": tt.site, "Sec-Fetch-Mode": tt.mode, "Sec-Fetch-Dest": tt.dest, "Origin": tt.origin} {
+			for header, value := range map[string]string{"Sec-Fetch-Site": tt.site,
+				"Sec-Fetch-Mode": tt.mode, "Sec-Fetch-Dest": tt.dest, "Origin": tt.origin} {
 				if value != "" {
 					r.Header.Set(header, value)
 				}

@@ -18,7 +18,8 @@ func CheckListen(addr string, tokens []string, insecure bool) error {
 	if isLoopback(host) {
 		return nil
 	}
-	return fmt.Errorf("api: %q can be reached from other hosts: configure tokens (--token-file), listen on 127.0.0.1, or allow it explicitly (--insecure)", addr)
+	return fmt.Errorf("api: %q can be reached from other hosts: configure tokens "+
+		"(--token-file), listen on 127.0.0.1, or allow it explicitly (--insecure)", addr)
 }
 
 // isLoopback reports whether a name or address is of this host. An empty host means every

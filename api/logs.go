@@ -46,7 +46,8 @@ const LastLine = math.MaxInt64
 // KeepLog stores log lines that a worker sends about a job, if the worker still holds the job. A
 // late worker must not write into the log of another one. number is that of the last line. KeepLog
 // reports whether there is a log.
-func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token string, number int64, list []persistence.LogLine) (bool, error) {
+func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token string,
+	number int64, list []persistence.LogLine) (bool, error) {
 	if len(list) == 0 {
 		return false, nil
 	}
@@ -58,7 +59,8 @@ func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token 
 }
 
 // KeepLogOf is KeepLog for a task that has been read already.
-func KeepLogOf(ctx context.Context, m Member, v *persistence.View, at flow.Address, token string, number int64, list []persistence.LogLine) (bool, error) {
+func KeepLogOf(ctx context.Context, m Member, v *persistence.View, at flow.Address, token string,
+	number int64, list []persistence.LogLine) (bool, error) {
 	live := v.State.Live(at)
 	if live == nil || live.Token == "" || token != "" && token != live.Token {
 		return false, nil

@@ -38,7 +38,8 @@ func IsStrict(r *http.Request, field json.RawMessage) (bool, error) {
 func DefinitionProblems(problems define.Problems) []wire.DefinitionProblem {
 	var sent []wire.DefinitionProblem
 	for _, p := range problems {
-		sent = append(sent, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+		sent = append(sent, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line,
+			Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
 	}
 	return sent
 }

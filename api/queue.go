@@ -51,7 +51,8 @@ const longestExtend = 24 * time.Hour
 // a claim.
 func ExtendBy(seconds float64) (time.Duration, error) {
 	if !(seconds >= 0 && seconds <= longestExtend.Seconds()) {
-		return 0, &Refusal{http.StatusBadRequest, flow.Invalid, fmt.Sprintf("extend must be between 0 and %d seconds", int(longestExtend.Seconds()))}
+		return 0, &Refusal{http.StatusBadRequest, flow.Invalid,
+			fmt.Sprintf("extend must be between 0 and %d seconds", int(longestExtend.Seconds()))}
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }

@@ -56,7 +56,8 @@ func serveAttached(t *testing.T, told chan string) *serving {
 	})
 	for _, role := range api.Roles {
 		hash := sha256.Sum256([]byte("of " + string(role)))
-		require.NoError(t, s.AddToken(t.Context(), persistence.Token{ID: "id-" + string(role), Name: "the-" + string(role), Role: string(role), Hash: hash[:], CreatedAt: 1}))
+		require.NoError(t, s.AddToken(t.Context(), persistence.Token{ID: "id-" + string(role),
+			Name: "the-" + string(role), Role: string(role), Hash: hash[:], CreatedAt: 1}))
 	}
 	return s
 }
@@ -90,7 +91,8 @@ func TestEveryRouteHasRoles(t *testing.T) {
 	described := s.operations(t)
 	for id, o := range described {
 		if len(o.Roles) == 1 { // the default of an operation without a row
-			require.Contains(t, []string{"list-tokens", "create-token", "delete-token"}, id, "it has no row, or is one for admins that this test does not know")
+			require.Contains(t, []string{"list-tokens", "create-token", "delete-token"}, id,
+				"it has no row, or is one for admins that this test does not know")
 		}
 		if len(o.Roles) == 0 {
 			require.Contains(t, []string{"open-session", "close-session", "deliver", "get-linked-approval", "answer-linked-approval"}, id)
@@ -189,7 +191,8 @@ func TestRolesMayDoExactlyWhatIsPromised(t *testing.T) {
 			}
 			asked++
 			for _, role := range api.Roles {
-				require.Equal(t, !promised(method, api.PathOf(path)).May(role), s.refusedByRole(t, method, path, role), "%s %s as %s", method, path, role)
+				require.Equal(t, !promised(method, api.PathOf(path)).May(role),
+					s.refusedByRole(t, method, path, role), "%s %s as %s", method, path, role)
 			}
 		}
 	}
@@ -238,7 +241,8 @@ func TestTokensOfTheStoreComeAndGo(t *testing.T) {
 	now := time.Now().UnixMilli()
 	for name, until := range map[string]int64{"over": now - 1, "good": now + time.Hour.Milliseconds()} {
 		hash := sha256.Sum256([]byte(name))
-		require.NoError(t, s.AddToken(t.Context(), persistence.Token{ID: name, Name: name, Role: "viewer", Hash: hash[:], ExpiresAt: until}))
+		require.NoError(t, s.AddToken(t.Context(), persistence.Token{ID: name, Name: name,
+			Role: "viewer", Hash: hash[:], ExpiresAt: until}))
 	}
 	require.Equal(t, 401, status("over"))
 	require.Equal(t, 200, status("good"))
@@ -256,7 +260,8 @@ func TestTokensOfTheStoreComeAndGo(t *testing.T) {
 func TestStreamsEndWithTheirTokens(t *testing.T) {
 	told := make(chan string, 100)
 	s := serveAttached(t, told)
-	conn, _, err := websocket.Dial(t.Context(), s.url+"/v1/ws", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer of viewer"}}})
+	conn, _, err := websocket.Dial(t.Context(), s.url+"/v1/ws",
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer of viewer"}}})
 	require.NoError(t, err)
 	defer conn.CloseNow()
 	w := worker.New(worker.Config{Server: s.url, Token: "of worker", Attach: true})
@@ -277,12 +282,16 @@ func TestStreamsEndWithTheirTokens(t *testing.T) {
 func TestASignalRecordsTheNameOfItsToken(t *testing.T) {
 	s := serveAll(t)
 	admin, approver := []string{"Authorization", "Bearer of admin"}, []string{"Authorization", "Bearer of approver"}
-	resp, text := s.do(t, "PUT", "/v1/flows/asks", `{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`, append(admin, "Content-Type", "application/json")...)
+	resp, text := s.do(t, "PUT", "/v1/flows/asks",
+		`{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`,
+		append(admin, "Content-Type", "application/json")...)
 	require.Equal(t, http.StatusCreated, resp.StatusCode, text)
 	_, text = s.do(t, "POST", "/v1/tasks", `{"flow":"asks"}`, append(admin, "Content-Type", "application/json")...)
 	var task struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(text), &task))
-	resp, text = s.do(t, "POST", "/api/tasks/signal", `{"task_id":"`+task.ID+`","key":"ok","value":true,"by":"the head of sales"}`, append(approver, "Content-Type", "application/json")...)
+	resp, text = s.do(t, "POST", "/api/tasks/signal",
+		`{"task_id":"`+task.ID+`","key":"ok","value":true,"by":"the head of sales"}`,
+		append(approver, "Content-Type", "application/json")...)
 	require.Equal(t, http.StatusOK, resp.StatusCode, text)
 	_, text = s.do(t, "GET", "/v1/tasks/"+task.ID+"/events", "", admin...)
 	require.Contains(t, text, `"by":"the-approver for the head of sales"`)

@@ -92,12 +92,15 @@ const everything = "/"
 func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {
 	if allowed := MethodsOf(s.mux, r, everything); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		p := problemOf(flow.Invalid, "method", fmt.Sprintf("the route does not know the method %.20s", r.Method), "use "+strings.Join(allowed, " or "))
+		p := problemOf(flow.Invalid, "method",
+			fmt.Sprintf("the route does not know the method %.20s", r.Method),
+			"use "+strings.Join(allowed, " or "))
 		p.Status = http.StatusMethodNotAllowed
 		refuseRequest(w, r, p)
 		return
 	}
-	refuseRequest(w, r, problemOf(flow.NotFound, "path", "there is no such route", "/v1/docs lists the routes of /v1; the pages for people are /ui/"))
+	refuseRequest(w, r, problemOf(flow.NotFound, "path", "there is no such route",
+		"/v1/docs lists the routes of /v1; the pages for people are /ui/"))
 }
 
 // MethodsOf returns the methods for which a request's path has a route other than otherwise.

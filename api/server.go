@@ -92,7 +92,8 @@ func New(cfg Config) (*Server, error) {
 	cfg = cfg.orDefault()
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, mux: http.NewServeMux(), claims: map[string][]dialectClaim{}, routed: map[string]bool{},
-		guard: newGuard(cfg), refused: newRefusals(cfg.Logger), turns: newAdmission(cfg.ReadTimeout, largeMemory), outside: newAdmission(cfg.ReadTimeout, outsideMemory),
+		guard: newGuard(cfg), refused: newRefusals(cfg.Logger), turns: newAdmission(cfg.ReadTimeout,
+			largeMemory), outside: newAdmission(cfg.ReadTimeout, outsideMemory),
 	}
 	var err error
 	if s.metrics, err = newMetrics(cfg); err != nil {
@@ -219,7 +220,8 @@ func requireText(next http.Handler) http.Handler {
 			where = "query"
 		}
 		if where != "" {
-			refuseRequest(w, r, problemOf(flow.Invalid, where, "it is not valid UTF-8 text, or holds the character U+0000", "correct the address"))
+			refuseRequest(w, r, problemOf(flow.Invalid, where,
+				"it is not valid UTF-8 text, or holds the character U+0000", "correct the address"))
 			return
 		}
 		next.ServeHTTP(w, r)

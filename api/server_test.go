@@ -163,7 +163,8 @@ func TestApartHandlersHaveNoLimitsOfTheShell(t *testing.T) {
 		heard <- len(b)
 		<-r.Context().Done()
 	})
-	s := serve(t, api.Config{Member: api.Member{MaxBody: 10}, ReadTimeout: 500 * time.Millisecond, Tokens: []string{"t"}, Apart: map[string]http.Handler{"/apart.v1/": apart}})
+	s := serve(t, api.Config{Member: api.Member{MaxBody: 10}, ReadTimeout: 500 * time.Millisecond,
+		Tokens: []string{"t"}, Apart: map[string]http.Handler{"/apart.v1/": apart}})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/apart.v1/Stay", strings.NewReader(strings.Repeat("x", 1000)))
 	require.NoError(t, err)
 	r.Host = "member-1.elsewhere"
@@ -233,7 +234,8 @@ func TestUnknownPathsAreProblems(t *testing.T) {
 func TestBrowsersAreRedirectedToPagesAndProgramsAreNot(t *testing.T) {
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) })
 	s := serve(t, api.Config{Tokens: []string{"open sesame"}, Pages: pages})
-	for path, page := range map[string]string{"/": "/ui/", "/ui": "/ui/", "/ui/": "/ui/", "/ui/tasks/x": "/ui/tasks/x", "/flows": "/ui/flows", "/tasks": "/ui/tasks"} {
+	for path, page := range map[string]string{"/": "/ui/", "/ui": "/ui/", "/ui/": "/ui/",
+		"/ui/tasks/x": "/ui/tasks/x", "/flows": "/ui/flows", "/tasks": "/ui/tasks"} {
 		resp, body := s.do(t, "GET", path, "", "Accept", "text/html,*/*")
 		require.Equal(t, 200, resp.StatusCode, path)
 		require.Equal(t, "page "+page, body, "%s: a page needs no token, what it shows does", path)
@@ -263,10 +265,13 @@ func TestAnUnknownMethodIsAnsweredWithTheAllowedOnes(t *testing.T) {
 			require.Equal(t, "GET", resp.Header.Get("Allow"), path)
 			var p wire.Problem
 			require.NoError(t, json.Unmarshal([]byte(body), &p), path)
-			require.Equal(t, []any{405, "invalid", "method", "the route does not know the method " + method, "use GET"}, []any{p.Status, p.Kind, p.Where, p.What, p.Hint}, path)
+			require.Equal(t, []any{405, "invalid", "method",
+				"the route does not know the method " + method, "use GET"},
+				[]any{p.Status, p.Kind, p.Where, p.What, p.Hint}, path)
 		}
 	}
-	for path, allowed := range map[string]string{"/api/flows": "GET,POST,OPTIONS", "/tasks/cancel": "POST,OPTIONS", "/api/runs/x": "GET,OPTIONS"} {
+	for path, allowed := range map[string]string{"/api/flows": "GET,POST,OPTIONS",
+		"/tasks/cancel": "POST,OPTIONS", "/api/runs/x": "GET,OPTIONS"} {
 		resp, _ := s.do(t, "DELETE", path, "", "Authorization", "Bearer open sesame")
 		require.Equal(t, 405, resp.StatusCode, path)
 		require.Equal(t, allowed, resp.Header.Get("Allow"), path)

@@ -53,7 +53,8 @@ func (s *Server) CloseSession(r *http.Request) *http.Cookie { return sessionCook
 func (s *Server) NeedsToken() bool { return len(s.guard.tokens) > 0 }
 
 func sessionCookie(r *http.Request, value string, age int) *http.Cookie {
-	return &http.Cookie{Name: SessionCookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
+	return &http.Cookie{Name: SessionCookie, Value: value, Path: "/", MaxAge: age, HttpOnly: true,
+		Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode}
 }
 
 func sessionMAC(sum [sha256.Size]byte, id, until string) string {

@@ -13,6 +13,7 @@ func (s *Server) Settings() wire.Settings {
 		Tokens: len(s.guard.tokens), TLS: s.cfg.TLS != nil,
 		AllowOrigins: slices.Clone(s.guard.origins), AllowHosts: slices.Clone(s.guard.hosts),
 		MaxBody:       s.cfg.MaxBody,
-		ReadTimeoutMS: s.cfg.ReadTimeout.Milliseconds(), IdleTimeoutMS: s.cfg.IdleTimeout.Milliseconds(), GraceMS: s.cfg.Grace.Milliseconds(),
+		ReadTimeoutMS: s.cfg.ReadTimeout.Milliseconds(),
+		IdleTimeoutMS: s.cfg.IdleTimeout.Milliseconds(), GraceMS: s.cfg.Grace.Milliseconds(),
 	}
 }

@@ -128,7 +128,8 @@ func TestABrokenPairKeepsTheOldOneAndIsLoggedOnce(t *testing.T) {
 		resp, _ := get(t, visitor(t, ca.File), s.url+"/healthz")
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 	}
-	require.Equal(t, 2, strings.Count(log.text(), "the one from before stays in use"), "once for each thing that is wrong: %s", log.String())
+	require.Equal(t, 2, strings.Count(log.text(), "the one from before stays in use"),
+		"once for each thing that is wrong: %s", log.String())
 
 	ca.Renew(t, own, time.Now().Add(time.Hour))
 	resp, _ := get(t, visitor(t, ca.File), s.url+"/healthz")
@@ -199,7 +200,8 @@ func TestAClientCertificateIsRequired(t *testing.T) {
 			_, err := visitor(t, ca.File, wrong).Get(s.url + "/metrics")
 			require.Error(t, err)
 		}
-		require.Eventually(t, func() bool { return strings.Count(log.text(), why) == 1 }, time.Minute, time.Millisecond, "%s: %s", why, log.text())
+		require.Eventually(t, func() bool { return strings.Count(log.text(), why) == 1 },
+			time.Minute, time.Millisecond, "%s: %s", why, log.text())
 	}
 }
 
@@ -210,7 +212,8 @@ func TestFilesThatCannotBeUsedAreRefusedAtTheStart(t *testing.T) {
 		files api.TLSFiles
 		want  string
 	}{
-		"a key without certificate":   {api.TLSFiles{Key: own.Key}, "a certificate and its key belong together: give both (--tls-cert, --tls-key)"},
+		"a key without certificate": {api.TLSFiles{Key: own.Key},
+			"a certificate and its key belong together: give both (--tls-cert, --tls-key)"},
 		"a certificate without key":   {api.TLSFiles{Cert: own.Cert}, "belong together"},
 		"client CA without TLS":       {api.TLSFiles{ClientCA: ca.File}, "belong together"},
 		"no such file":                {api.TLSFiles{Cert: "/nowhere.pem", Key: own.Key}, "open /nowhere.pem"},

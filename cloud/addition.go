@@ -101,7 +101,8 @@ func with[V any](all map[string]V, name string, v V) map[string]V {
 func (a *Addition) endpoints() (map[string]string, error) {
 	for name := range a.Endpoints {
 		if _, ok := paths[name]; !ok {
-			return nil, fmt.Errorf("--cloud-endpoint %s=…: there is no such API here, but %s", name, strings.Join(slices.Sorted(maps.Keys(paths)), ", "))
+			return nil, fmt.Errorf("--cloud-endpoint %s=…: there is no such API here, but %s", name,
+				strings.Join(slices.Sorted(maps.Keys(paths)), ", "))
 		}
 	}
 	at := map[string]string{}

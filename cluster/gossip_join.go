@@ -120,7 +120,8 @@ func (j *gossipJoiner) logFailure(what string, err error) {
 		clear(j.logged)
 	}
 	j.logged[what] = true
-	j.g.cfg.Log.Warn("this member cannot join the gossip there, and tries on: does that one run, in the same cluster and with the same key?",
+	j.g.cfg.Log.Warn("this member cannot join the gossip there, and tries on: does that one "+
+		"run, in the same cluster and with the same key?",
 		"there", what, "cluster", j.g.cfg.Cluster, "error", err)
 }
 

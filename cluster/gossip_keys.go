@@ -28,7 +28,8 @@ func ParseKeys(text []byte) ([][]byte, error) {
 			return nil, fmt.Errorf("cluster: gossip keys: line %d is no base64; head -c 32 /dev/urandom | base64 makes a key", number)
 		}
 		if memberlist.ValidateKey(key) != nil {
-			return nil, fmt.Errorf("cluster: gossip keys: line %d has %d bytes: a key has 16, 24 or 32; head -c 32 /dev/urandom | base64 makes one", number, len(key))
+			return nil, fmt.Errorf("cluster: gossip keys: line %d has %d bytes: a key has 16, "+
+				"24 or 32; head -c 32 /dev/urandom | base64 makes one", number, len(key))
 		}
 		keys = append(keys, key)
 	}

@@ -274,12 +274,16 @@ func TestInvalidGossipSettingsAreRefused(t *testing.T) {
 		cfg  GossipConfig
 		want string
 	}{
-		"no port":          {GossipConfig{Cluster: "x", Listen: "127.0.0.1"}, `"127.0.0.1" is no HOST:PORT`},
-		"no such host":     {GossipConfig{Cluster: "x", Listen: "nowhere.invalid:1", Resolve: unknown}, "nowhere.invalid"},
-		"no cluster":       {GossipConfig{Listen: "127.0.0.1:0"}, "a cluster has a name of 1 to 255 bytes"},
-		"a long name":      {GossipConfig{Cluster: strings.Repeat("x", 256), Listen: "127.0.0.1:0"}, "a cluster has a name of 1 to 255 bytes"},
-		"a short key":      {GossipConfig{Cluster: "x", Listen: "127.0.0.1:0", Keys: [][]byte{{1}}}, "16, 24 or 32 bytes"},
-		"unknown profile":  {GossipConfig{Cluster: "x", Listen: "127.0.0.1:0", Profile: "wan"}, `no gossip profile "wan": there are fast and lan`},
+		"no port": {GossipConfig{Cluster: "x", Listen: "127.0.0.1"}, `"127.0.0.1" is no HOST:PORT`},
+		"no such host": {GossipConfig{Cluster: "x", Listen: "nowhere.invalid:1", Resolve: unknown},
+			"nowhere.invalid"},
+		"no cluster": {GossipConfig{Listen: "127.0.0.1:0"}, "a cluster has a name of 1 to 255 bytes"},
+		"a long name": {GossipConfig{Cluster: strings.Repeat("x", 256), Listen: "127.0.0.1:0"},
+			"a cluster has a name of 1 to 255 bytes"},
+		"a short key": {GossipConfig{Cluster: "x", Listen: "127.0.0.1:0", Keys: [][]byte{{1}}},
+			"16, 24 or 32 bytes"},
+		"unknown profile": {GossipConfig{Cluster: "x", Listen: "127.0.0.1:0", Profile: "wan"},
+			`no gossip profile "wan": there are fast and lan`},
 		"nothing concrete": {GossipConfig{Cluster: "x", Listen: "0.0.0.0:0"}, "needs a host that others reach"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,7 +94,8 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	k := &Keeper{
 		cfg: cfg, me: cfg.Local.Incarnation(),
 		wake: make(chan struct{}, 1), lookRequests: make(chan struct{}, 1), ended: make(chan struct{}), viewChanged: make(chan struct{}),
-		held: map[int]bool{}, reportedGone: map[string]bool{}, fenced: map[string]bool{}, metrics: newKeeperMetrics(), viewReadAt: cfg.Host.Now(), portion: leastPortion,
+		held: map[int]bool{}, reportedGone: map[string]bool{}, fenced: map[string]bool{},
+		metrics: newKeeperMetrics(), viewReadAt: cfg.Host.Now(), portion: leastPortion,
 	}
 	k.work.Host = &k.cfg.Host
 	k.view.Store(noView())

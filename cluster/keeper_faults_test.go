@@ -52,7 +52,8 @@ func TestAMemberThatCannotBeFencedBlocksNothingElse(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		joiner := w.join("joiner")
 		joiner.link.fails.Store("Fence " + stuck.incarnation)
-		w.within(5*time.Second, "somebody else gets his share of those who live", func() bool { return len(w.look().Shards(joiner.incarnation)) >= 150 })
+		w.within(5*time.Second, "somebody else gets his share of those who live",
+			func() bool { return len(w.look().Shards(joiner.incarnation)) >= 150 })
 		dead.kill()
 		w.within(10*time.Second, "somebody else is fenced, and his shards claimed", func() bool {
 			v := w.look()

@@ -20,7 +20,8 @@ func (k *Keeper) logMembership(before, now *View) {
 		case known && was.FencedAt == 0 && m.Left():
 			k.cfg.Log.Info("a member has left", "member", m.Name, "incarnation", m.Incarnation)
 		case known && was.FencedAt == 0 && !k.fenced[m.Incarnation]:
-			k.cfg.Log.Warn("a member is gone: its lease has run out, and another one has fenced it", "member", m.Name, "incarnation", m.Incarnation)
+			k.cfg.Log.Warn("a member is gone: its lease has run out, and another one has fenced it",
+				"member", m.Name, "incarnation", m.Incarnation)
 		}
 	}
 }

@@ -93,7 +93,8 @@ func TestADrainingMemberTakesNoShardsUntilDrainingEnds(t *testing.T) {
 		require.NoError(t, a.ctx.Err(), "it lives")
 
 		require.NoError(t, w.store.Drain(t.Context(), a.incarnation, false))
-		w.within(5*time.Second, "it has its share again", func() bool { return len(w.look().Shards(a.incarnation)) == persistence.Shards/2 && w.settled() })
+		w.within(5*time.Second, "it has its share again",
+			func() bool { return len(w.look().Shards(a.incarnation)) == persistence.Shards/2 && w.settled() })
 	})
 }
 

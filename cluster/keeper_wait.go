@@ -42,7 +42,8 @@ func (k *Keeper) waitForSignal(ctx context.Context, d time.Duration) (mayAfter t
 		handed = k.handing.done
 	}
 	k.cfg.Host.Wait(func() bool {
-		return host.Closed(up) || ctx.Err() != nil || host.Closed(handed) || len(k.wake) > 0 || len(k.lookRequests) > 0 || len(k.cfg.Hints) > 0
+		return host.Closed(up) || ctx.Err() != nil || host.Closed(handed) || len(k.wake) > 0 ||
+			len(k.lookRequests) > 0 || len(k.cfg.Hints) > 0
 	})
 	changed := false
 	select {

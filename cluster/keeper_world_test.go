@@ -52,7 +52,8 @@ func (w *world) stop() {
 
 // join starts a member with its lease and its keeper.
 func (w *world) join(name string) *member {
-	m := &member{w: w, name: name, link: &link{Members: w.store}, hints: make(chan struct{}, 1), done: make(chan struct{}), gone: map[string]int{}}
+	m := &member{w: w, name: name, link: &link{Members: w.store}, hints: make(chan struct{}, 1),
+		done: make(chan struct{}), gone: map[string]int{}}
 	var err error
 	m.incarnation, err = w.store.Join(w.t.Context(), persistence.Joining{Name: name, TTL: DefaultTTL})
 	require.NoError(w.t, err)

@@ -25,9 +25,12 @@ func newKeeperMetrics() *keeperMetrics {
 		taken:   counter("shards_taken_total", "Shards that this member has taken up."),
 		refused: counter("handovers_failed_total", "Hand-overs of shards that failed; they are tried again."),
 		fenced:  counter("fences_total", "Members that this one has fenced, because their leases had run out."),
-		handing: prometheus.NewGauge(prometheus.GaugeOpts{Name: "troupe_cluster_shards_handing_over", Help: "Shards that this member is handing over."}),
+		handing: prometheus.NewGauge(
+			prometheus.GaugeOpts{Name: "troupe_cluster_shards_handing_over",
+				Help: "Shards that this member is handing over."}),
 		handover: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_cluster_handover_seconds",
-			Help: "Time of a hand-over, until others may have the shards.", Buckets: []float64{.005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30}}),
+			Help:    "Time of a hand-over, until others may have the shards.",
+			Buckets: []float64{.005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30}}),
 	}
 }
 
@@ -37,8 +40,10 @@ func (k *Keeper) Collectors() []prometheus.Collector {
 	all := []prometheus.Collector{
 		x.taken, x.refused, x.fenced, x.handing, x.handover,
 		newGauge("shards_owned", "Shards that this member owns.", nil, func() float64 { return float64(len(k.Current().Shards(k.me))) }),
-		newGauge("shards_unowned", "Shards that nobody owns, as this member sees it.", nil, func() float64 { return float64(k.Current().countShards()[""]) }),
-		newGauge("view_age_seconds", "Time since this member read who is there and who owns what.", nil, func() float64 { return k.viewAge().Seconds() }),
+		newGauge("shards_unowned", "Shards that nobody owns, as this member sees it.", nil,
+			func() float64 { return float64(k.Current().countShards()[""]) }),
+		newGauge("view_age_seconds", "Time since this member read who is there and who owns what.",
+			nil, func() float64 { return k.viewAge().Seconds() }),
 	}
 	for _, state := range []MemberState{Living, Draining, Overdue, Gone} {
 		all = append(all, newGauge("members", "Members of the cluster, as this one sees it; gone are those of the last ten minutes.",
@@ -53,7 +58,9 @@ func newGauge(name, help string, labels prometheus.Labels, value func() float64)
 
 // Collectors returns the metrics of gossip for Prometheus.
 func (g *Gossip) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{newGauge("gossip_peers", "Other members that this one hears of by gossip.", nil, func() float64 { return float64(len(g.Peers())) })}
+	return []prometheus.Collector{newGauge("gossip_peers",
+		"Other members that this one hears of by gossip.", nil,
+		func() float64 { return float64(len(g.Peers())) })}
 }
 
 // forwardCounter counts requests to other members.

@@ -20,7 +20,8 @@ func TestPortionsOfAMoveAreOneMove(t *testing.T) {
 		{At: at(66), From: "b", To: "a", Shards: 1},
 	})
 	want := func(s int64, from, to string, shards int) Move { return Move{time.UnixMilli(at(s)), from, to, shards} }
-	require.Equal(t, []Move{want(0, "", "a", 1024), want(60, "a", "b", 130), want(60, "a", "c", 10), want(65, "a", "b", 7), want(66, "b", "a", 1)}, moves)
+	require.Equal(t, []Move{want(0, "", "a", 1024), want(60, "a", "b", 130), want(60, "a", "c", 10),
+		want(65, "a", "b", 7), want(66, "b", "a", 1)}, moves)
 	require.Empty(t, Moves(nil))
 }
 

@@ -43,7 +43,8 @@ func (d *peerAuthenticator) admitRequest(w http.ResponseWriter, r *http.Request)
 func (d *peerAuthenticator) checkRequest(r *http.Request) (status int, why string) {
 	switch {
 	case !d.id.verifyProof("asks", r.Header, r.Header):
-		return http.StatusUnauthorized, "the secret of the cluster is wrong or missing: give all members the same --cluster-secret-file, or none of them any"
+		return http.StatusUnauthorized, "the secret of the cluster is wrong or missing: give " +
+			"all members the same --cluster-secret-file, or none of them any"
 	case r.Header.Get(clusterHeader) != d.id.Cluster:
 		return http.StatusForbidden, fmt.Sprintf("this member belongs to the cluster %s: see --cluster", d.id.Cluster)
 	case r.Header.Get(toHeader) != d.id.Incarnation:

@@ -36,7 +36,9 @@ type peerConn struct {
 }
 
 // openConn opens a connection. If the member is unreachable or refuses, the first requests fail.
-func openConn(ctx context.Context, to persistence.MemberRow, call func(context.Context) *connect.BidiStreamForClient[frame, frame], work *sync.WaitGroup, lost func(error)) *peerConn {
+func openConn(ctx context.Context, to persistence.MemberRow,
+	call func(context.Context) *connect.BidiStreamForClient[frame, frame], work *sync.WaitGroup,
+	lost func(error)) *peerConn {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &peerConn{to: to, cancel: cancel, out: newOutbox(), closed: make(chan struct{}), onLost: lost, waiting: map[int64]chan []byte{}}
 	stream := call(ctx)

@@ -56,7 +56,8 @@ type Service struct {
 // NewService returns the service for one incarnation of a member.
 func NewService(member Answerer, id Identity, log *slog.Logger) *Service {
 	s := &Service{member: member, authenticator: newDoor(id, member.Now, log), routes: http.NewServeMux()}
-	options := connect.WithHandlerOptions(connect.WithCodec(frameCodec{}), connect.WithReadMaxBytes(mostRead), connect.WithCompression("gzip", nil, nil))
+	options := connect.WithHandlerOptions(connect.WithCodec(frameCodec{}),
+		connect.WithReadMaxBytes(mostRead), connect.WithCompression("gzip", nil, nil))
 	s.routes.Handle(deliverPath, packets.Answers(connect.NewBidiStreamHandler(deliverPath, s.handleDeliver, options)))
 	s.routes.Handle(watchPath, packets.Answers(connect.NewServerStreamHandler(watchPath, s.handleWatch, options)))
 	return s
@@ -208,7 +209,8 @@ func (d *serverConn) answerQuestion(it frameItem) {
 	}
 	if !d.registerQuestion(it.number, cancel) {
 		cancel()
-		d.sendReply(it.number, &engine.Refusal{Err: flow.Errorf(flow.Busy, "the member is answering %d questions of this one: try again in a moment", mostAsked)})
+		d.sendReply(it.number, &engine.Refusal{Err: flow.Errorf(flow.Busy,
+			"the member is answering %d questions of this one: try again in a moment", mostAsked)})
 		return
 	}
 	d.work.Go(func() {

@@ -59,5 +59,6 @@ func fitOutcomes(all engine.Outcomes) *engine.Outcomes {
 }
 
 func tooLarge(what string, size int) error {
-	return flow.Errorf(flow.Limit, "%s has %d bytes, more than the %d that members send each other: use smaller values, or ask the member that has the task", what, size, mostItem)
+	return flow.Errorf(flow.Limit, "%s has %d bytes, more than the %d that members send each "+
+		"other: use smaller values, or ask the member that has the task", what, size, mostItem)
 }

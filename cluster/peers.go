@@ -49,7 +49,8 @@ type Peers struct {
 // the system's certificates. Call Close at the end.
 func NewPeers(id Identity, trust func() *tls.Config, log *slog.Logger) *Peers {
 	p := &Peers{Now: time.Now, id: id, log: log, loggedUnreachable: map[string]bool{}, conns: map[string]*peerConn{}}
-	p.client = &http.Client{Transport: packets.Whole{Transport: peerTransport(trust)}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	p.client = &http.Client{Transport: packets.Whole{Transport: peerTransport(trust)},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }

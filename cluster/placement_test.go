@@ -272,7 +272,11 @@ func TestDecideReturnsTheStepsForAView(t *testing.T) {
 			c.give("b", slices.DeleteFunc(slices.Clone(all), func(s int) bool { return s == 3 || s == 5 })...)
 			c.row("a").Draining = true
 		}, Steps{Hand: []int{3, 5}, Again: unsettledInterval}},
-		"who goes claims nothing": {steady, func(c *table) { c.join("a", "b"); c.row("a").Draining = true }, Steps{Again: unsettledInterval}},
+		"who goes claims nothing": {steady, func(c *table) {
+			c.join("a",
+				"b")
+			c.row("a").Draining = true
+		}, Steps{Again: unsettledInterval}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newTable()
@@ -345,12 +349,17 @@ func TestAClusterIsWholeWhenNothingWaitsForTheEndOfALease(t *testing.T) {
 		change func(*table)
 		whole  bool
 	}{
-		"settled":                           {func(*table) {}, true},
-		"nobody owns a shard":               {func(c *table) { c.give("", 7) }, false},
-		"the owner of a shard was fenced":   {func(c *table) { c.row("b").FencedAt = c.Now }, false},
-		"a lease has run out":               {func(c *table) { c.row("b").Until = c.Now }, false},
-		"who was here before has not gone":  {func(c *table) { c.row("a").Name = "b" }, false},
-		"who was here before has gone":      {func(c *table) { c.row("a").Name = "b"; c.fence("a"); c.give("b", c.view().unowned()...) }, true},
+		"settled":                          {func(*table) {}, true},
+		"nobody owns a shard":              {func(c *table) { c.give("", 7) }, false},
+		"the owner of a shard was fenced":  {func(c *table) { c.row("b").FencedAt = c.Now }, false},
+		"a lease has run out":              {func(c *table) { c.row("b").Until = c.Now }, false},
+		"who was here before has not gone": {func(c *table) { c.row("a").Name = "b" }, false},
+		"who was here before has gone": {func(c *table) {
+			c.row("a").Name = "b"
+			c.fence(
+				"a")
+			c.give("b", c.view().unowned()...)
+		}, true},
 		"this member is not there any more": {func(c *table) { c.fence("b"); c.give("a", c.view().unowned()...) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

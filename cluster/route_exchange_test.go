@@ -27,7 +27,9 @@ func TestEachOwnerClaimsAsManyJobsAsItHasOrders(t *testing.T) {
 			for _, owner := range []string{"b", "a", "c", "a", "b", "a"} {
 				orders = append(orders, signal(s.taskOf(owner)))
 			}
-			done, err := s.members["a"].router.Exchange(soon(t), engine.Exchange{Orders: orders, Next: engine.Poll{Worker: "w", Services: []string{"x"}, Max: tt.most}})
+			done, err := s.members["a"].router.Exchange(soon(t),
+				engine.Exchange{Orders: orders, Next: engine.Poll{Worker: "w",
+					Services: []string{"x"}, Max: tt.most}})
 			require.NoError(t, err)
 			require.Len(t, done.Outcomes, 6)
 			require.Len(t, done.Jobs, max(tt.most, 1))

@@ -173,7 +173,8 @@ func (m *orderBatch) doLocally(ctx context.Context, orders engine.Orders, claim 
 }
 
 // forwardOrders makes another member carry out orders of its tasks.
-func (m *orderBatch) forwardOrders(ctx context.Context, to persistence.MemberRow, orders engine.Orders, claim *engine.Poll) (outcomes engine.Outcomes, err error) {
+func (m *orderBatch) forwardOrders(ctx context.Context, to persistence.MemberRow,
+	orders engine.Orders, claim *engine.Poll) (outcomes engine.Outcomes, err error) {
 	if claim == nil {
 		var done *engine.Outcomes
 		if done, err = askMember[*engine.Outcomes](ctx, m.r, to, &orders); err == nil {

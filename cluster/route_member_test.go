@@ -142,7 +142,8 @@ func (m *actorless) Exchange(ctx context.Context, x engine.Exchange) (engine.Exc
 	m.with(func() { m.wanted = append(m.wanted, x.Next) })
 	jobs := make(engine.Jobs, x.Next.Max)
 	for i := range jobs {
-		jobs[i] = engine.Claimed{Job: engine.Job{Task: x.Orders[0].Task, Address: flow.Address{Node: "n", Visit: 1, Attempt: 1}}, Token: m.name}
+		jobs[i] = engine.Claimed{Job: engine.Job{Task: x.Orders[0].Task,
+			Address: flow.Address{Node: "n", Visit: 1, Attempt: 1}}, Token: m.name}
 	}
 	return engine.Exchanged{Outcomes: outcomes, Jobs: jobs}, err
 }

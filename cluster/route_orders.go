@@ -131,7 +131,9 @@ func askMember[A engine.Message](ctx context.Context, r *Router, to persistence.
 
 // askOwner sends a request to the owner of a task. It retries if the owner has changed or cannot be
 // reached, until the caller's patience ends.
-func askOwner[A any](r *Router, ctx context.Context, task string, here func(context.Context) (A, error), there func(context.Context, persistence.MemberRow) (A, error)) (answer A, err error) {
+func askOwner[A any](r *Router, ctx context.Context, task string,
+	here func(context.Context) (A, error), there func(context.Context, persistence.MemberRow) (A,
+		error)) (answer A, err error) {
 	p := r.place.Load()
 	if _, isHere, _ := p.findOwner(task); isHere { // the hot path needs no timer
 		if answer, err = here(ctx); !isRetryable(err) {
@@ -186,7 +188,8 @@ func giveUp(ctx context.Context, task string, err error) error {
 	case errors.Is(ctx.Err(), context.Canceled), ctx.Err() != nil && late:
 		return ctx.Err()
 	case late || cut: // the context was not the caller's
-		return engine.Unable(flow.Errorf(flow.Busy, "task %s: the member that has it has not answered in time: try again in a moment", task))
+		return engine.Unable(flow.Errorf(flow.Busy,
+			"task %s: the member that has it has not answered in time: try again in a moment", task))
 	}
 	return engine.Unable(flow.Errorf(flow.Busy, "task %s cannot be reached for the moment: %v: try again in a moment", task, err))
 }

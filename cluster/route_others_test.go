@@ -61,7 +61,8 @@ func TestOtherMembersGetOffersOfJobs(t *testing.T) {
 func TestAJobIsGivenToAnotherMember(t *testing.T) {
 	s := newStage(t, "a", "b", "c")
 	others := s.members["a"].router.Others()
-	errands := engine.Errands{{Job: engine.Job{Task: "t", Service: "resize"}, Type: flow.ExecRemote}, {Job: engine.Job{Task: "u"}, Withdrawn: true}}
+	errands := engine.Errands{{Job: engine.Job{Task: "t", Service: "resize"},
+		Type: flow.ExecRemote}, {Job: engine.Job{Task: "u"}, Withdrawn: true}}
 	require.NoError(t, others.Carry(soon(t), "b", errands))
 	require.Equal(t, errands, s.members["b"].errands)
 	require.Empty(t, s.members["c"].errands)

@@ -31,7 +31,8 @@ func (r *Router) Appears(ctx context.Context, task string) error {
 
 // awaitOwner asks a task's owner until it answers. While the owner cannot be reached, it reads the
 // journal; for an existing task done reports whether its status is the answer.
-func (r *Router) awaitOwner(ctx context.Context, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
+func (r *Router) awaitOwner(ctx context.Context, q *engine.Wait,
+	here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
 	p, err := r.awaitStart(ctx)
 	if err != nil {
 		return err
@@ -60,7 +61,8 @@ func (r *Router) interruptedError(ctx context.Context) error {
 }
 
 // waitOnce asks the current owner, for as long as it stays the owner.
-func (r *Router) waitOnce(ctx context.Context, p *localMember, q *engine.Wait, here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
+func (r *Router) waitOnce(ctx context.Context, p *localMember, q *engine.Wait,
+	here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
 	to, isHere, err := p.findOwner(q.Task)
 	if err != nil {
 		return err

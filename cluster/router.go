@@ -106,7 +106,10 @@ var _ engine.Engine = (*Router)(nil)
 // router first.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience, cfg.TTL = cmp.Or(cfg.Patience, 10*time.Second), cmp.Or(cfg.TTL, DefaultTTL)
-	r := &Router{cfg: cfg, started: make(chan struct{}), forwards: newForwards(), guards: map[*ownerGuard]struct{}{}, unresponsive: unresponsiveMembers{until: map[string]time.Time{}}, unreachable: unreachableMembers{next: map[string]time.Time{}}}
+	r := &Router{cfg: cfg, started: make(chan struct{}), forwards: newForwards(),
+		guards:       map[*ownerGuard]struct{}{},
+		unresponsive: unresponsiveMembers{until: map[string]time.Time{}},
+		unreachable:  unreachableMembers{next: map[string]time.Time{}}}
 	r.work.Host = &r.cfg.Host
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
@@ -219,7 +222,8 @@ func ofAnother(err error) error {
 // isRetryable reports whether a failure is worth another try: the task may have another owner now
 // or soon, or the member's own wait was cut short.
 func isRetryable(err error) bool {
-	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, ErrAway) || errors.Is(err, errNobody) || errors.Is(err, errUnable) ||
+	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, ErrAway) ||
+		errors.Is(err, errNobody) || errors.Is(err, errUnable) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 

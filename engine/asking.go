@@ -63,7 +63,8 @@ func (p *Poll) Check() error {
 
 func checkNames(what, each string, names []string) error {
 	if len(names) > maxPollNames {
-		return flow.Errorf(flow.Invalid, "the poll names %d %s, more than the %d there may be: name those of this worker", len(names), what, maxPollNames)
+		return flow.Errorf(flow.Invalid, "the poll names %d %s, more than the %d there may be: "+
+			"name those of this worker", len(names), what, maxPollNames)
 	}
 	for _, name := range names {
 		if err := flow.CheckName(each, name); err != nil {

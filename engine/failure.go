@@ -26,8 +26,8 @@ func NotBegun(err error) error {
 	return Unable(flow.Errorf(flow.Busy, "%v: nothing was done; try again in a moment", err))
 }
 
-// CheckStore returns an error if the member knows that its store is unavailable. Requests that store
-// something check it before their first read, since such a store may not answer.
+// CheckStore returns an error if the member knows that its store is unavailable. Requests that
+// store something check it before their first read, since such a store may not answer.
 func CheckStore(e Engine) error {
 	if err := e.Ready(); errors.Is(err, ErrUnavailable) {
 		return NotBegun(err)

@@ -64,7 +64,9 @@ func Unmarshal(b []byte) (Message, error) {
 		return nil, flow.Errorf(flow.Invalid, "the message of another member cannot be read: %s", codec.CutShort)
 	}
 	if b[0] != messageVersion {
-		return nil, flow.Errorf(flow.Invalid, "another member speaks version %d of the members' language, this one %d: run the same release of Troupe on both", b[0], messageVersion)
+		return nil, flow.Errorf(flow.Invalid,
+			"another member speaks version %d of the members' language, this one %d: run the "+
+				"same release of Troupe on both", b[0], messageVersion)
 	}
 	c, m := codec.Read(b[2:]), newMessage(b[1])
 	if m == nil {

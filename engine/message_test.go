@@ -24,8 +24,10 @@ import (
 
 // travel are the commands that may be sent to other members.
 var travel = []flow.Command{
-	flow.Signal{}, flow.Answer{}, flow.Cancel{}, flow.RetryTask{}, flow.Append{}, flow.Pause{}, flow.Resume{}, flow.HoldStep{}, flow.ReleaseStep{},
-	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{}, flow.Begin{}, flow.Working{}, flow.Granted{}, flow.Evict{}, flow.Inquire{}, flow.Bring{},
+	flow.Signal{}, flow.Answer{}, flow.Cancel{}, flow.RetryTask{}, flow.Append{}, flow.Pause{},
+	flow.Resume{}, flow.HoldStep{}, flow.ReleaseStep{},
+	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{}, flow.Begin{},
+	flow.Working{}, flow.Granted{}, flow.Evict{}, flow.Inquire{}, flow.Bring{},
 }
 
 // stay are the commands that a member uses only for its own tasks. A task is started by a NewTask.
@@ -117,12 +119,14 @@ func (f filler) value() json.RawMessage {
 
 // err returns an error in the form that arrives from another member, so that it can be compared.
 func (f filler) err() error {
-	names := []string{"", "invalid", "not_found", "conflict", "limit", "busy", "denied", "moved", nameUnavailable, nameDeadline, nameCanceled, nameInternal}
+	names := []string{"", "invalid", "not_found", "conflict", "limit", "busy", "denied", "moved",
+		nameUnavailable, nameDeadline, nameCanceled, nameInternal}
 	return decodeError(names[f.IntN(len(names))], f.text()+"text")
 }
 
 func TestProblemsOfInputsTravelBetweenMembers(t *testing.T) {
-	bad := &flow.BadInputs{Problems: types.Problems{{Path: []string{"items", "[2]", "sku"}, Msg: "is missing"}, {Path: []string{"x"}, Msg: "is not declared"}}}
+	bad := &flow.BadInputs{Problems: types.Problems{{Path: []string{"items", "[2]", "sku"},
+		Msg: "is missing"}, {Path: []string{"x"}, Msg: "is not declared"}}}
 	b, err := Marshal(&Refusal{Err: fmt.Errorf("starting: %w", bad)})
 	require.NoError(t, err)
 	got, err := Unmarshal(b)

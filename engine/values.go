@@ -141,8 +141,10 @@ func (j *Job) Key() string {
 
 // JobOf returns the job in the form that pollers get.
 func JobOf(j *flow.Job) Job {
-	known := Job{Task: j.Task, Address: j.Address, Since: j.Since, Traced: j.Traced, Service: j.Exec.Service, Labels: j.Exec.Labels, Input: j.Input, Params: j.Params, Run: j.Run,
-		RunApart: j.RunApart(), Branch: j.Branch, Units: j.Units, TimeoutMS: j.TimeoutMS, EnqueuedAt: j.EnqueuedAt, Deliveries: j.Deliveries}
+	known := Job{Task: j.Task, Address: j.Address, Since: j.Since, Traced: j.Traced,
+		Service: j.Exec.Service, Labels: j.Exec.Labels, Input: j.Input, Params: j.Params, Run: j.Run,
+		RunApart: j.RunApart(), Branch: j.Branch, Units: j.Units, TimeoutMS: j.TimeoutMS,
+		EnqueuedAt: j.EnqueuedAt, Deliveries: j.Deliveries}
 	if j.Plan != nil {
 		known.Flow = j.Plan.FlowSlug
 	}
@@ -269,7 +271,9 @@ func ErrandOf(j *flow.Job) Errand {
 // ForRelay returns the job in the form that the receiving member carries out.
 func (e *Errand) ForRelay() flow.Job {
 	j := &e.Job
-	return flow.Job{Task: j.Task, Address: j.Address, Since: j.Since, Exec: &flow.Exec{Type: e.Type, Service: j.Service, Labels: e.Labels}, Plan: &flow.Plan{FlowSlug: j.Flow}, Traced: j.Traced,
+	return flow.Job{Task: j.Task, Address: j.Address, Since: j.Since,
+		Exec: &flow.Exec{Type: e.Type, Service: j.Service, Labels: e.Labels},
+		Plan: &flow.Plan{FlowSlug: j.Flow}, Traced: j.Traced,
 		Input: j.Input, Params: j.Params, Units: j.Units, Branch: j.Branch, TimeoutMS: j.TimeoutMS, EnqueuedAt: j.EnqueuedAt,
 		Deliveries: j.Deliveries, Given: e.Given, Again: e.Again}
 }

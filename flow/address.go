@@ -21,7 +21,8 @@ type Address struct {
 
 // Compare defines a total order of addresses.
 func (a Address) Compare(b Address) int {
-	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Visit, b.Visit), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
+	return cmp.Or(cmp.Compare(a.Scope, b.Scope), cmp.Compare(a.Node, b.Node),
+		cmp.Compare(a.Visit, b.Visit), cmp.Compare(a.Unit, b.Unit), cmp.Compare(a.Attempt, b.Attempt))
 }
 
 // childScope returns the path of the scope inside a visit of a node: "order#1", "order#1/ship#2".

@@ -33,14 +33,18 @@ func key(rt *rapid.T) string { return rapid.StringMatching(`[a-zé%/#. 0-9]{1,6}
 
 func TestAttemptsOfAUnitShareAUniqueKey(t *testing.T) {
 	long := strings.Repeat("a long name ", 30)
-	for _, a := range []Address{{Node: "n", Visit: 1, Attempt: 1}, {Scope: "order#1", Node: "pay", Visit: 2, Unit: 3, Attempt: 1}, {Node: long, Visit: 1, Attempt: 1}, {Scope: long + "#1", Node: "n", Visit: 1, Attempt: 1}} {
+	for _, a := range []Address{{Node: "n", Visit: 1, Attempt: 1},
+		{Scope: "order#1", Node: "pay", Visit: 2, Unit: 3, Attempt: 1},
+		{Node: long, Visit: 1, Attempt: 1}, {Scope: long + "#1", Node: "n", Visit: 1, Attempt: 1}} {
 		again := a
 		again.Attempt = 7
 		key := UnitKey("task-1", a)
 		require.Equal(t, key, UnitKey("task-1", again))
 		require.Regexp(t, `^[A-Za-z0-9._-]{1,255}$`, key)
 		others := map[string]bool{key: true, UnitKey("task-2", a): true}
-		for _, change := range []func(*Address){func(a *Address) { a.Scope += "x" }, func(a *Address) { a.Node += "x" }, func(a *Address) { a.Visit++ }, func(a *Address) { a.Unit++ }} {
+		for _, change := range []func(*Address){func(a *Address) { a.Scope += "x" },
+			func(a *Address) { a.Node += "x" }, func(a *Address) { a.Visit++ },
+			func(a *Address) { a.Unit++ }} {
 			other := a
 			change(&other)
 			others[UnitKey("task-1", other)] = true
@@ -59,7 +63,8 @@ func TestAStepIsNamedByItsPath(t *testing.T) {
 func TestOtherJobIDsAreUnknown(t *testing.T) {
 	good := JobID("t", Address{Node: "a", Visit: 1, Attempt: 1})
 	require.Equal(t, "t.1.0.1.CmE", good)
-	for _, id := range []string{"", "t", "t.1.0.1", "t.1.0.1.!", "t.1.0.1.YQ", "t.-1.0.1.CmE", "t.+1.0.1.CmE", "t.01.0.1.CmE", ".1.0.1.CmE", good + "=", good + ".x"} {
+	for _, id := range []string{"", "t", "t.1.0.1", "t.1.0.1.!", "t.1.0.1.YQ", "t.-1.0.1.CmE",
+		"t.+1.0.1.CmE", "t.01.0.1.CmE", ".1.0.1.CmE", good + "=", good + ".x"} {
 		_, _, err := ParseJobID(id)
 		require.Equal(t, NotFound, ErrorKindOf(err), id)
 	}

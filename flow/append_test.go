@@ -29,8 +29,10 @@ func TestGraphStepsRejectAppendedItems(t *testing.T) {
 		definition string
 		at         flow.Address
 	}{
-		"at the root": {"start: f\nnodes: {f: {kind: foreach, exec_type: queue, service: s, prep: {input_key: $params.list}}}", flow.Address{Node: "f", Visit: 1}},
-		"in a branch": {"nodes: {b: {kind: branch, flow: {start: f, nodes: {f: {kind: foreach, exec_type: queue, service: s, prep: {input_key: $params.list}}}}}}",
+		"at the root": {"start: f\nnodes: {f: {kind: foreach, exec_type: queue, service: s, " +
+			"prep: {input_key: $params.list}}}", flow.Address{Node: "f", Visit: 1}},
+		"in a branch": {"nodes: {b: {kind: branch, flow: {start: f, nodes: {f: {kind: foreach, " +
+			"exec_type: queue, service: s, prep: {input_key: $params.list}}}}}}",
 			flow.Address{Scope: "b#1", Node: "f", Visit: 1}},
 	} {
 		t.Run(where, func(t *testing.T) {

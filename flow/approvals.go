@@ -74,7 +74,8 @@ type approvalLog struct {
 // noteOpened records an approval that waits from now on.
 func (l *approvalLog) noteOpened(st *Step) {
 	if l != nil {
-		l.addChange(Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: titleOf(st.Node.Params), Since: st.waitsSince(), Due: st.Due, State: ApprovalOpen})
+		l.addChange(Approval{Address: st.Address(), Key: st.AwaitedKey(),
+			Title: titleOf(st.Node.Params), Since: st.waitsSince(), Due: st.Due, State: ApprovalOpen})
 	}
 }
 
@@ -83,7 +84,8 @@ func (l *approvalLog) noteClosed(st *Step, at int64) {
 	if l == nil {
 		return
 	}
-	a := Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: titleOf(st.Node.Params), Since: st.waitsSince(), Due: st.Due, State: ApprovalOver, EndedAt: at}
+	a := Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: titleOf(st.Node.Params),
+		Since: st.waitsSince(), Due: st.Due, State: ApprovalOver, EndedAt: at}
 	if l.answered == st {
 		a.State, a.By, a.Comment, a.Action = ApprovalAnswered, l.by, l.comment, l.action
 	}

@@ -36,7 +36,9 @@ func TestAnApprovalShowsItsWholeQuestion(t *testing.T) {
 	require.Equal(t, "Refund?", open[0].Title, "what a task is given does not change the question")
 	q, ok := tb.state.Question(open[0].Address)
 	require.True(t, ok)
-	require.Equal(t, []flow.Shown{{Name: "amount", Ref: "$params.amount", Value: json.RawMessage("12.50")}, {Name: "customer", Ref: "$shared.who", Value: json.RawMessage(`"Bo"`)}}, q.Show)
+	require.Equal(t, []flow.Shown{{Name: "amount", Ref: "$params.amount",
+		Value: json.RawMessage("12.50")}, {Name: "customer", Ref: "$shared.who",
+		Value: json.RawMessage(`"Bo"`)}}, q.Show)
 	require.Equal(t, []string{"ada"}, q.Assignees)
 	require.Equal(t, []string{"approved", "rejected", "later"}, q.Actions)
 }
@@ -46,7 +48,8 @@ func TestAnAnswerDecidesOnceAndRecordsAuthorAndComment(t *testing.T) {
 	_, err := tb.do(flow.Start{})
 	require.NoError(t, err)
 	at := flow.Address{Node: "ask", Visit: 1}
-	for _, wrong := range []flow.Answer{{}, {Action: "perhaps"}, {Value: json.RawMessage("null")}, {Action: "later", Value: json.RawMessage("1")}} {
+	for _, wrong := range []flow.Answer{{}, {Action: "perhaps"}, {Value: json.RawMessage("null")},
+		{Action: "later", Value: json.RawMessage("1")}} {
 		wrong.Address = at
 		_, err = tb.do(wrong)
 		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err), "%+v", wrong)
@@ -55,7 +58,8 @@ func TestAnAnswerDecidesOnceAndRecordsAuthorAndComment(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"ada", "after lunch"}, []string{d.Events[0].By, d.Events[0].Note})
 	require.Equal(t, "later", tb.state.Root.Cursor)
-	require.Equal(t, []flow.Approval{{Address: at, Key: "decision", Title: "Refund?", Since: d.Approvals[0].Since, State: flow.ApprovalAnswered, EndedAt: d.Events[0].At,
+	require.Equal(t, []flow.Approval{{Address: at, Key: "decision", Title: "Refund?",
+		Since: d.Approvals[0].Since, State: flow.ApprovalAnswered, EndedAt: d.Events[0].At,
 		By: "ada", Comment: "after lunch", Action: "later"}}, d.Approvals)
 	_, err = tb.do(flow.Answer{Address: at, Action: "approved", By: "bo"})
 	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
@@ -104,7 +108,8 @@ nodes:
 }
 
 func TestApprovalsWithUnsettableKeysRejectAnswers(t *testing.T) {
-	tb := newTable(t, flowtest.Plan(t, "profile: pocketflow\nstart: ask\nnodes: {ask: {kind: approval, params: {approval_key: $params.ok}}}"))
+	tb := newTable(t, flowtest.Plan(t, "profile: pocketflow\nstart: ask\nnodes: {ask: {kind: "+
+		"approval, params: {approval_key: $params.ok}}}"))
 	_, err := tb.do(flow.Start{})
 	require.NoError(t, err)
 	_, err = tb.do(flow.Answer{Address: flow.Address{Node: "ask", Visit: 1}, Action: "approved"})

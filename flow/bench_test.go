@@ -43,7 +43,8 @@ edges: [{from: a, action: default, to: b}, {from: b, action: default, to: a}]`)
 func BenchmarkFanoutUnit(b *testing.B) {
 	for _, units := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(units), func(b *testing.B) {
-			plan := flowtest.Plan(b, "start: f\nnodes: {f: {kind: foreach, service: s, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}}")
+			plan := flowtest.Plan(b, "start: f\nnodes: {f: {kind: foreach, service: s, "+
+				"parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: out}}}")
 			params := json.RawMessage(`{"list":[` + strings.TrimSuffix(strings.Repeat("12345,", units), ",") + `]}`)
 			for b.Loop() {
 				fanOut(b, plan, params)
@@ -143,12 +144,15 @@ func mustDecide(b *testing.B, s *flow.State, c flow.Command, env flow.Env) flow.
 func BenchmarkDecodeRow(b *testing.B) {
 	at := flow.Address{Node: "a", Visit: 12, Attempt: 1}
 	events := []flow.Event{
-		{Type: flow.AttemptEnded, At: epoch, Node: at.Node, Visit: at.Visit, Attempt: 1, Status: string(flow.AttemptOK), Output: payload, Worker: "w-1"},
-		{Type: flow.StepEnded, At: epoch, Node: at.Node, Visit: at.Visit, Status: string(flow.StepCompleted), Action: "default", Next: "b", Post: true},
+		{Type: flow.AttemptEnded, At: epoch, Node: at.Node, Visit: at.Visit, Attempt: 1,
+			Status: string(flow.AttemptOK), Output: payload, Worker: "w-1"},
+		{Type: flow.StepEnded, At: epoch, Node: at.Node, Visit: at.Visit,
+			Status: string(flow.StepCompleted), Action: "default", Next: "b", Post: true},
 		{Type: flow.StepEntered, At: epoch, Node: "b", Visit: at.Visit, InputRef: "$shared.out", Total: 1},
 		{Type: flow.AttemptsStarted, At: epoch, Node: "b", Visit: at.Visit, Attempt: 1, Total: 1, Carrier: "member-1@17"},
 	}
-	for name, output := range map[string]json.RawMessage{"200 B": payload, "1 MB": json.RawMessage(`{"list":[` + strings.Repeat(`{"name":"x","n":17},`, 50_000) + `0]}`)} {
+	for name, output := range map[string]json.RawMessage{"200 B": payload,
+		"1 MB": json.RawMessage(`{"list":[` + strings.Repeat(`{"name":"x","n":17},`, 50_000) + `0]}`)} {
 		b.Run(name, func(b *testing.B) {
 			events[0].Output = output
 			row := flow.AppendEvents(nil, events)

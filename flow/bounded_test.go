@@ -73,7 +73,8 @@ func TestEveryDecisionIsBounded(t *testing.T) {
 			b.do(flow.Recover{Since: b.env.Now, Visibility: 100_000})
 			b.work(none)
 		}},
-		"retries that are all due at once": {dagOf(1, "{service: s, each: {items: $run.list}, retry: {max_attempts: 2, delay: 1s}}"), func(b *bench) {
+		"retries that are all due at once": {dagOf(1,
+			"{service: s, each: {items: $run.list}, retry: {max_attempts: 2, delay: 1s}}"), func(b *bench) {
 			jobs := b.jobs
 			b.jobs = nil
 			b.do(flow.Pause{})

@@ -45,7 +45,8 @@ func (l Limits) checkMade(st *Step) (size int, err error) {
 // checkOutputs rejects a unit's output if the list of all outputs would become too large.
 func (l Limits) checkOutputs(st *Step, output json.RawMessage) error {
 	if size := st.size + len(output); !st.Node.Single && size > l.Shared {
-		return Errorf(Limit, "the outputs of the step's units would have %d bytes together, more than the limit of %d; keep large data elsewhere and pass references", size, l.Shared)
+		return Errorf(Limit, "the outputs of the step's units would have %d bytes together, "+
+			"more than the limit of %d; keep large data elsewhere and pass references", size, l.Shared)
 	}
 	return nil
 }
@@ -64,7 +65,8 @@ func (l Limits) checkParts(m valueSize, what string) error {
 	case m.tooDeep:
 		return l.tooDeep(what)
 	case m.bytes > l.Shared:
-		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data elsewhere and pass references", what, m.bytes, l.Shared)
+		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data "+
+			"elsewhere and pass references", what, m.bytes, l.Shared)
 	}
 	return nil
 }
@@ -127,7 +129,8 @@ func (l Limits) checkPost(st *Step, how stepOutcome, size int) error {
 }
 
 func (l Limits) sharedFull(size int) error {
-	return Errorf(Limit, "shared would have %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", size, l.Shared)
+	return Errorf(Limit, "shared would have %d bytes, more than the limit of %d; keep large "+
+		"data elsewhere and pass a reference", size, l.Shared)
 }
 
 // paramsOrEmpty returns the params of the command, or {} if there are none.

@@ -17,7 +17,8 @@ func textOfBytes(bytes int) json.RawMessage {
 }
 
 func TestOutputsOfAStepAreBoundedTogether(t *testing.T) {
-	tb := newTable(t, flowtest.Plan(t, "start: a\nnodes: {a: {kind: parallel, parallel_services: [s, s, s], post: {output_key: o}, failure_strategy: continue}}"))
+	tb := newTable(t, flowtest.Plan(t, "start: a\nnodes: {a: {kind: parallel, "+
+		"parallel_services: [s, s, s], post: {output_key: o}, failure_strategy: continue}}"))
 	tb.env.Limits = flow.Limits{Shared: 1_000}
 	tb.hands = func(j flow.Job) flow.Report { return flow.Report{Address: j.Address, Output: textOfBytes(400)} }
 	_, err := tb.do(flow.Start{})
@@ -50,7 +51,8 @@ edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}, {f
 	require.NoError(t, err)
 	tb.work()
 	require.Equal(t, "d", tb.state.Root.FailedAt, "what replaces a value, or takes a part of one, needs no more room")
-	require.Equal(t, "d: shared would have 1215 bytes, more than the limit of 1000; keep large data elsewhere and pass a reference", tb.state.Error)
+	require.Equal(t, "d: shared would have 1215 bytes, more than the limit of 1000; keep large "+
+		"data elsewhere and pass a reference", tb.state.Error)
 }
 
 // TestResultsThatDoubleAreBounded repeatedly copies the input of a subflow into two keys of its

@@ -21,7 +21,9 @@ var jobAt = flow.Address{Node: "a", Visit: 1, Attempt: 1}
 var who = map[bool]string{true: `"func"`, false: `"service"`}
 
 func newErrand(t *testing.T, execType string) *errand {
-	e := &errand{T: t, now: 1_000, state: flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"`+execType+`",`+who[execType == "local_func"]+`:"s"}}}`))}
+	e := &errand{T: t, now: 1_000, state: flow.NewState("t",
+		flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"`+execType+`",`+
+			who[execType == "local_func"]+`:"s"}}}`))}
 	e.do("m", flow.Start{Version: "v"})
 	return e
 }
@@ -148,9 +150,12 @@ func TestAStoppingMemberLeavesJobsToAttachedWorkers(t *testing.T) {
 		leave flow.Leave
 		left  bool
 	}{
-		"attached": {"remote", stays, true}, "pushed": {"http", flow.Leave{Return: flow.Return{Grace: 5_000, Pushed: []string{"s"}}}, false},
-		"with a worker that goes elsewhere": {"http", flow.Leave{Return: flow.Return{Grace: 5_000, Pushed: []string{"s"}}, Parted: []flow.Address{jobAt}}, true},
-		"without a grace":                   {"remote", flow.Leave{}, false}, "a function": {"local_func", stays, false},
+		"attached": {"remote", stays, true},
+		"pushed":   {"http", flow.Leave{Return: flow.Return{Grace: 5_000, Pushed: []string{"s"}}}, false},
+		"with a worker that goes elsewhere": {"http",
+			flow.Leave{Return: flow.Return{Grace: 5_000, Pushed: []string{"s"}},
+				Parted: []flow.Address{jobAt}}, true},
+		"without a grace": {"remote", flow.Leave{}, false}, "a function": {"local_func", stays, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newErrand(t, c.exec)

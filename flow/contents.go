@@ -166,7 +166,8 @@ func (st *Step) resultAction(result json.RawMessage) string {
 // checkOutputContent returns an error if the engine has to read an output whose content is
 // unavailable.
 func (d *decider) checkOutputContent(st *Step, output json.RawMessage) error {
-	if n := st.Node; len(n.Post.OutputMap) > 0 || n.Post.ActionKey != "" || n.Deferred || n.Out != nil || n.Dag != nil && n.Dag.Takes != nil {
+	if n := st.Node; len(n.Post.OutputMap) > 0 || n.Post.ActionKey != "" || n.Deferred ||
+		n.Out != nil || n.Dag != nil && n.Dag.Takes != nil {
 		st.scope.openValue(output)
 	}
 	return d.orContentError(nil)

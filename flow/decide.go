@@ -66,7 +66,9 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	if err := s.Lost(); err != nil {
 		return Decision{}, &SpoiledError{err}
 	}
-	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies, Started: d.startedAttempts, Approvals: MergeApprovals(nil, d.approvals.changes...), Effort: d.effort, More: d.continuation}, nil
+	return Decision{Events: d.events, Effects: d.effects, Tallies: d.tallies,
+		Started: d.startedAttempts, Approvals: MergeApprovals(nil, d.approvals.changes...),
+		Effort: d.effort, More: d.continuation}, nil
 }
 
 // handleCommand decides about the command itself. startPending then starts the work that may start
@@ -278,7 +280,8 @@ func (d *decider) startTask(c Start) error {
 		return err
 	}
 	if c.Fork == nil {
-		e := Event{Type: TaskCreated, Version: c.Version, Params: c.paramsOrEmpty(), Origin: c.Origin, Traced: c.Traced, Permits: d.s.Plan.taskPermits(c.paramsOrEmpty())}
+		e := Event{Type: TaskCreated, Version: c.Version, Params: c.paramsOrEmpty(),
+			Origin: c.Origin, Traced: c.Traced, Permits: d.s.Plan.taskPermits(c.paramsOrEmpty())}
 		if c.Apart {
 			e.Total = 1
 		}
@@ -362,7 +365,8 @@ func (d *decider) cancelTask(c Cancel) error {
 	case d.s.Status.Ended():
 	case closing != nil && c.Force:
 		d.withdrawScope(closing.Scope)
-		d.emitEvent(Event{Type: TaskEnded, Status: string(closing.cutShort()), Error: cmp.Or(closing.Error, "canceled before everything was undone")})
+		d.emitEvent(Event{Type: TaskEnded, Status: string(closing.cutShort()),
+			Error: cmp.Or(closing.Error, "canceled before everything was undone")})
 	case closing != nil:
 	case c.Gently && d.s.CancelAt == 0:
 		paused := d.s.Paused()
@@ -388,7 +392,8 @@ func (d *decider) afterCancel() {
 // isBusy reports whether attempts of the step are in flight. If retries is set, units that wait for
 // a retry count, too.
 func (st *Step) isBusy(retries bool) bool {
-	return st.Child != nil && st.Child.mode.isBusy(st.Child, retries) || retries && len(st.Retrying) > 0 || st.Flying > 0 && st.Node.Exec.Type != ExecDirect
+	return st.Child != nil && st.Child.mode.isBusy(st.Child, retries) ||
+		retries && len(st.Retrying) > 0 || st.Flying > 0 && st.Node.Exec.Type != ExecDirect
 }
 
 // endTask ends the task in any state and withdraws the attempts in flight. Compensations run before

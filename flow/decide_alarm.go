@@ -103,7 +103,8 @@ func (d *decider) expireClaim(c Lapse) {
 	a := c.Address
 	st, u := d.s.findAttempt(a)
 	if st.unitExec(a.Unit).HeartbeatMS > 0 {
-		d.expireAttempt(a, fmt.Sprintf("timeout: worker %s has not been heard of for %d ms", u.Live.Worker, st.unitExec(a.Unit).HeartbeatMS))
+		d.expireAttempt(a, fmt.Sprintf("timeout: worker %s has not been heard of for %d ms",
+			u.Live.Worker, st.unitExec(a.Unit).HeartbeatMS))
 		return
 	}
 	visibility := d.claimExpiry(st, a.Unit, d.env.Now+c.Visibility) - d.env.Now

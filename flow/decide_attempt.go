@@ -214,7 +214,8 @@ func (d *decider) settleResult(st *Step, u *Unit, c Report) error {
 		if expr.KindOf(c.Output) == expr.KindNull {
 			c.Output = nil
 		}
-		if err := cmp.Or(d.checkOutputContent(st, c.Output), d.limits.checkValue("the output", c.Output), d.limits.checkOutputs(st, c.Output)); err != nil {
+		if err := cmp.Or(d.checkOutputContent(st, c.Output), d.limits.checkValue("the output",
+			c.Output), d.limits.checkOutputs(st, c.Output)); err != nil {
 			c.Error, c.Fatal, c.Output = err.Error(), true, nil
 		}
 	}
@@ -267,7 +268,8 @@ func (d *decider) settleAttempt(st *Step, u *Unit, c Report) {
 func (d *decider) overEffect(st *Step, u *Unit, e *Event) Over {
 	x := st.unitExec(e.Unit)
 	took := max(d.env.Now-max(u.Live.StartedAt, u.Live.ClaimedAt), 0)
-	return Over{e.Address(), x.Type == ExecQueue, End{Exec: x, Status: AttemptStatus(e.Status), TookMS: took, Again: e.Due > 0, Metrics: e.Metrics}}
+	return Over{e.Address(), x.Type == ExecQueue, End{Exec: x, Status: AttemptStatus(e.Status),
+		TookMS: took, Again: e.Due > 0, Metrics: e.Metrics}}
 }
 
 // detailsOf returns the details of a report and the text of its error. If the details cannot be

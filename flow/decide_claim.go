@@ -23,7 +23,8 @@ func (d *decider) claimAttempt(c Claim) error {
 	// survivesWith
 	d.env.Now = max(d.env.Now, c.Since)
 	e := Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
-		Worker: cmp.Or(truncateText(c.Worker, MaxName), "anonymous"), Token: truncateText(c.Token, MaxName), Until: d.claimExpiry(st, c.Unit, c.Until)}
+		Worker: cmp.Or(truncateText(c.Worker, MaxName), "anonymous"),
+		Token:  truncateText(c.Token, MaxName), Until: d.claimExpiry(st, c.Unit, c.Until)}
 	if st.Node.TimeoutMS > 0 && st.Node.Exec.FromClaim {
 		e.Due = d.timeAfter(st.Node.TimeoutMS)
 	}
@@ -46,7 +47,8 @@ func (d *decider) extendClaim(c Extend) error {
 		until = d.timeAfter(c.MS)
 	}
 	if gain := until - u.Live.Until; gain*2 >= until-d.env.Now {
-		d.emitEvent(Event{Type: AttemptExtended, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Until: until})
+		d.emitEvent(Event{Type: AttemptExtended, Scope: c.Scope, Node: c.Node, Visit: c.Visit,
+			Unit: c.Unit, Attempt: c.Attempt, Until: until})
 	}
 	return nil
 }
@@ -76,7 +78,8 @@ func (d *decider) recordNote(c Note) error {
 	if len(c.Text) > MaxName {
 		return Errorf(Invalid, "status has %d bytes, more than the limit of %d", len(c.Text), MaxName)
 	}
-	d.emitEvent(Event{Type: AttemptNoted, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt, Note: truncateText(c.Text, MaxName)})
+	d.emitEvent(Event{Type: AttemptNoted, Scope: c.Scope, Node: c.Node, Visit: c.Visit,
+		Unit: c.Unit, Attempt: c.Attempt, Note: truncateText(c.Text, MaxName)})
 	return nil
 }
 
@@ -124,7 +127,10 @@ func (d *decider) redeliverLost(a Address, carrier string) {
 		d.returnAttempt(st, a, carrier, u.Live.Deliveries)
 	case u.Live.Deliveries+1 >= d.limits.Deliveries:
 		d.effects = append(d.effects, st.withdrawEffect(a, u))
-		d.settleAttempt(st, u, Report{Address: a, Error: fmt.Sprintf("given up after %d deliveries: each carrier was lost before it reported", u.Live.Deliveries+1)})
+		d.settleAttempt(st, u, Report{Address: a,
+			Error: fmt.Sprintf(
+				"given up after %d deliveries: each carrier was lost before it reported",
+				u.Live.Deliveries+1)})
 	default:
 		d.returnAttempt(st, a, carrier, u.Live.Deliveries+1)
 	}
@@ -219,7 +225,8 @@ func (c *Recover) returnDeadline(x *Exec, carrier string) int64 {
 // The next owner takes over those that were not begun.
 func (d *decider) releaseCarried(c Leave) {
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
-		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning && !c.canMoveJob(st.unitExec(a.Unit)) && !slices.Contains(c.Parted, a) {
+		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning &&
+			!c.canMoveJob(st.unitExec(a.Unit)) && !slices.Contains(c.Parted, a) {
 			d.releaseAttempt(st, u, a)
 		}
 	})

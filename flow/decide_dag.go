@@ -337,7 +337,9 @@ func (d *decider) reopenDag(sc *Scope) bool {
 func (sc *Scope) isRetryUseless() bool {
 	return !slices.ContainsFunc(sc.Plan.Dag.List, func(n *PlanNode) bool {
 		is := sc.nodeState(n)
-		return is.Status() == StepFailed && (is.Rare().Reason != ReasonCondition || n.Kind == KindCond || slices.ContainsFunc(n.Dag.Guards, func(i int) bool { return sc.Nodes[i].Status() == StepFailed }))
+		return is.Status() == StepFailed && (is.Rare().Reason != ReasonCondition ||
+			n.Kind == KindCond || slices.ContainsFunc(n.Dag.Guards,
+			func(i int) bool { return sc.Nodes[i].Status() == StepFailed }))
 	})
 }
 
@@ -388,7 +390,8 @@ func (d *decider) endCond(st *Step, answer json.RawMessage) {
 	sc, n := st.scope, st.Node
 	switch {
 	case expr.KindOf(answer) != expr.KindBool:
-		d.failNode(sc, n, ReasonCondition, "a condition's handler must return true (skip) or false, it returned "+describeValue(sc.openValue(answer)))
+		d.failNode(sc, n, ReasonCondition, "a condition's handler must return true (skip) or "+
+			"false, it returned "+describeValue(sc.openValue(answer)))
 	case string(answer) != "true":
 		d.completeNode(sc, n, nil)
 	case n.Dag.Mode == SkipFail:

@@ -128,7 +128,8 @@ func (d *decider) appendItems(c Append) error {
 	case n.Kind != KindFanout:
 		return Errorf(Conflict, "step %.80q is no fanout: only those take further items", c.Node)
 	case state.Step == nil:
-		return Errorf(Conflict, "step %.80q is %s: items can be appended while it is started", c.Node, cmp.Or(string(state.Status()), string(StepCreated)))
+		return Errorf(Conflict, "step %.80q is %s: items can be appended while it is started",
+			c.Node, cmp.Or(string(state.Status()), string(StepCreated)))
 	case c.Route != "" && c.Route != n.Exec.Route():
 		return Errorf(Conflict, "the route of step %.80q is %s, not %.80s", c.Node, n.Exec.Route(), c.Route)
 	case len(c.Items) == 0:

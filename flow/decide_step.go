@@ -14,11 +14,14 @@ import (
 func (d *decider) enterCursor(sc *Scope) {
 	n := sc.Plan.Nodes[sc.Cursor]
 	if d.s.Steps >= d.limits.Steps {
-		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have; look for an endless loop around node %s", d.s.Steps, n.Key))
+		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most "+
+			"a task may have; look for an endless loop around node %s", d.s.Steps, n.Key))
 		return
 	}
 	if sc.Idle >= maxIdleSteps && !sc.Plan.Pocketflow {
-		d.endTask(TaskFailed, fmt.Sprintf("limit: %d steps in a row had no work and no time to wait for, which is an endless loop around node %s; put a timer, an approval, a wait_event or work into it", maxIdleSteps, n.Key))
+		d.endTask(TaskFailed, fmt.Sprintf("limit: %d steps in a row had no work and no time to "+
+			"wait for, which is an endless loop around node %s; put a timer, an approval, a "+
+			"wait_event or work into it", maxIdleSteps, n.Key))
 		return
 	}
 	d.enterNext(sc, n)
@@ -140,7 +143,8 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 		input = sc.openValue(input)
 		items, isList := expr.Elements(input)
 		if !isList && !sc.Plan.Pocketflow {
-			return 0, Errorf(Invalid, "the items of %s, from %s, must be a list, are %s", n.Key, n.Prep.inputSource(), describeValue(orNull(input)))
+			return 0, Errorf(Invalid, "the items of %s, from %s, must be a list, are %s", n.Key,
+				n.Prep.inputSource(), describeValue(orNull(input)))
 		}
 		total = len(items)
 	}
@@ -227,7 +231,8 @@ func (d *decider) wakeStep(st *Step) {
 	case err != nil:
 		d.finishStep(st, stepOutcome{failed: err.Error()})
 	case !ok:
-		d.finishStep(st, stepOutcome{failed: fmt.Sprintf("params.%s is missing: say which reference to wait for, such as $shared.done", param)})
+		d.finishStep(st, stepOutcome{failed: fmt.Sprintf(
+			"params.%s is missing: say which reference to wait for, such as $shared.done", param)})
 	case !st.acceptsValue(said):
 	case st.Node.Kind == KindWaitEvent:
 		d.finishStep(st, stepOutcome{posts: true, output: value, action: st.Node.Post.resultAction(fieldOf("signal", said))})

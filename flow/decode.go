@@ -28,7 +28,8 @@ func DecodeEventsTo(room []Event, row []byte) ([]Event, error) {
 		return nil, fmt.Errorf("flow: a journal row cannot be read: %w", err)
 	}
 	if r.Format < 1 || r.Format > Format {
-		return nil, fmt.Errorf("flow: a journal row has format %d, this version knows 1 to %d: it was written by a newer Troupe", r.Format, Format)
+		return nil, fmt.Errorf("flow: a journal row has format %d, this version knows 1 to %d: "+
+			"it was written by a newer Troupe", r.Format, Format)
 	}
 	for i := range r.Events {
 		if r.Events[i].At == 0 {

@@ -49,7 +49,8 @@ func anyObject(entries []json.RawMessage) bool {
 // deferredEntry decodes an entry of such a list. The tracker gets the whole entry as its data.
 func deferredEntry(i int, entry json.RawMessage) (External, error) {
 	if expr.KindOf(entry) != expr.KindObject {
-		return External{}, Errorf(Invalid, "deferred[%d] is %s: each job outside is an object with service_type and job_id", i, expr.KindOf(entry))
+		return External{}, Errorf(Invalid, "deferred[%d] is %s: each job outside is an object "+
+			"with service_type and job_id", i, expr.KindOf(entry))
 	}
 	x := External{Service: textField(entry, "service_type"), ID: idField(entry, "job_id"), Data: entry}
 	if x.Service == "" && textField(entry, "url") != "" {

@@ -54,13 +54,17 @@ func TestValuesOfDefinitionsAreNoDeeperThanOthers(t *testing.T) {
 // each way to build a value.
 func TestLoopsThatNestTheirValuesFailAtTheLimit(t *testing.T) {
 	for name, node := range map[string]string{
-		"input_map":              `kind: choice, prep: {input_map: {a: $shared.o}}`,
-		"a subflow that waits":   `kind: subflow, subflow: {start: w, nodes: {w: {kind: wait_event, params: {signal_key: $shared.o}, post: {output_key: x}}}}`,
-		"a subflow's own params": `kind: subflow, prep: {input_key: o}, flow: {nodes: {g: {kind: subflow, subflow: {start: c, nodes: {c: {kind: choice, prep: {input_key: $params.g}, post: {output_key: o}}}}}}}`,
-		"a mapped output":        `kind: subflow, prep: {input_key: o}, flow: {nodes: {out: {kind: output, inputs: {a: {ref: $run}}}}}`,
-		"all of shared":          `kind: choice, prep: {input_key: $shared.}`,
-		"waiting for shared":     `kind: wait_event, params: {signal_key: $shared.}`,
-		"a list of outputs":      `kind: parallel, parallel_services: [echo], prep: {input_key: o}`,
+		"input_map": `kind: choice, prep: {input_map: {a: $shared.o}}`,
+		"a subflow that waits": `kind: subflow, subflow: {start: w, nodes: {w: {kind: ` +
+			`wait_event, params: {signal_key: $shared.o}, post: {output_key: x}}}}`,
+		"a subflow's own params": `kind: subflow, prep: {input_key: o}, flow: {nodes: {g: ` +
+			`{kind: subflow, subflow: {start: c, nodes: {c: {kind: choice, prep: {input_key: ` +
+			`$params.g}, post: {output_key: o}}}}}}}`,
+		"a mapped output": `kind: subflow, prep: {input_key: o}, flow: {nodes: {out: {kind: ` +
+			`output, inputs: {a: {ref: $run}}}}}`,
+		"all of shared":      `kind: choice, prep: {input_key: $shared.}`,
+		"waiting for shared": `kind: wait_event, params: {signal_key: $shared.}`,
+		"a list of outputs":  `kind: parallel, parallel_services: [echo], prep: {input_key: o}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			profile := "troupe"
@@ -85,7 +89,8 @@ edges: [{from: begin, action: default, to: a}, {from: a, action: default, to: a}
 
 // TestALoopThatNestsItsInputEndsReadable runs up to the default limit.
 func TestALoopThatNestsItsInputEndsReadable(t *testing.T) {
-	plan := flowtest.Plan(t, `{"start":"a","on_error":"fail","edges":[{"from":"a","action":"default","to":"a"}],"nodes":{"a":{"kind":"choice","prep":{"input_map":{"a":"$shared.o"}},"post":{"output_key":"o"}}}}`)
+	plan := flowtest.Plan(t,
+		`{"start":"a","on_error":"fail","edges":[{"from":"a","action":"default","to":"a"}],"nodes":{"a":{"kind":"choice","prep":{"input_map":{"a":"$shared.o"}},"post":{"output_key":"o"}}}}`)
 	s := flow.NewState("task-1", plan)
 	var rows [][]byte
 	for c := flow.Command(flow.Start{}); c != nil; {

@@ -81,7 +81,8 @@ func (s *State) digestOfStep(st *Step) NodeDigest {
 
 func (s *State) digestOfNode(n *NodeState) NodeDigest {
 	rare := n.Rare()
-	d := NodeDigest{Status: n.Status(), Reason: rare.Reason, Error: truncateText(rare.Error, maxPastText), Held: n.Held && n.Status() == "", Visit: int(n.Visit),
+	d := NodeDigest{Status: n.Status(), Reason: rare.Reason,
+		Error: truncateText(rare.Error, maxPastText), Held: n.Held && n.Status() == "", Visit: int(n.Visit),
 		StartedAt: n.StartedAt, EndedAt: n.EndedAt, Units: n.unitCounts()}
 	switch {
 	case n.Status() == "":

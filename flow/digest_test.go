@@ -32,7 +32,8 @@ func (tb *table) sameDigest(d flowtest.Dice, scope string, steps []flow.StepView
 			require.Equal(tb.t, flow.NodeDigest{Status: flow.StepCreated}, got, "node %s of %q", order[i].Key, scope)
 			continue
 		}
-		want := flow.NodeDigest{Status: v.Status, Reason: v.Reason, Held: v.Held, Visit: v.Visit, Units: v.Units, StartedAt: v.StartedAt, EndedAt: v.EndedAt}
+		want := flow.NodeDigest{Status: v.Status, Reason: v.Reason, Held: v.Held, Visit: v.Visit,
+			Units: v.Units, StartedAt: v.StartedAt, EndedAt: v.EndedAt}
 		got.Error, want.Units.Initial, got.Units.Initial = "", 0, 0
 		if v.Status == flow.StepFailed { // its units in flight were withdrawn
 			want.Units.Flying, want.Units.Retrying = 0, 0
@@ -59,7 +60,8 @@ edges: [{from: first, action: default, to: pay}, {from: pay, action: default, to
 	root := tb.state.Root
 	got := tb.state.Digest(root, root.Plan.Order())
 	require.Equal(t, []string{"first", "pay", "ship", "never"}, keysOf(root.Plan.Order()), "as they are reached, and then what is not")
-	require.Equal(t, []flow.StepStatus{flow.StepCompleted, flow.StepFailed, flow.StepCreated, flow.StepCreated}, []flow.StepStatus{got[0].Status, got[1].Status, got[2].Status, got[3].Status})
+	require.Equal(t, []flow.StepStatus{flow.StepCompleted, flow.StepFailed, flow.StepCreated,
+		flow.StepCreated}, []flow.StepStatus{got[0].Status, got[1].Status, got[2].Status, got[3].Status})
 	require.Equal(t, flow.UnitCount{Total: 1, Done: 1, Failed: 1}, got[1].Units)
 	require.Len(t, got[1].Error, 200, "an error is told by its beginning")
 	again, ok := flow.DecodeSnapshot(flow.EncodeSnapshot(tb.state).Bytes(), tb.state.Plan)
@@ -77,7 +79,8 @@ func keysOf(nodes []*flow.PlanNode) (keys []string) {
 // BenchmarkDigest measures a digest of a large task: with many nodes, and with a step of many
 // units.
 func BenchmarkDigest(b *testing.B) {
-	for name, definition := range map[string]string{"graph of 10,000 nodes": longGraph(10_000), "dag of 10,000 nodes": longDag(10_000), "100,000 units": fanOf(100_000)} {
+	for name, definition := range map[string]string{"graph of 10,000 nodes": longGraph(10_000),
+		"dag of 10,000 nodes": longDag(10_000), "100,000 units": fanOf(100_000)} {
 		b.Run(name, func(b *testing.B) {
 			tb := newTable(b, flowtest.Plan(b, definition))
 			d, err := flow.Decide(tb.state, flow.Start{}, tb.env)
@@ -107,7 +110,8 @@ func longGraph(n int) string {
 func longDag(n int) string {
 	var nodes strings.Builder
 	for i := range n {
-		fmt.Fprintf(&nodes, "  n%d: {service: s, depends_on: [%s]}\n", i, strings.Join([]string{"", fmt.Sprintf("n%d", i-1)}[min(i, 1):min(i, 1)+1], ""))
+		fmt.Fprintf(&nodes, "  n%d: {service: s, depends_on: [%s]}\n", i,
+			strings.Join([]string{"", fmt.Sprintf("n%d", i-1)}[min(i, 1):min(i, 1)+1], ""))
 	}
 	return "mode: dag\nnodes:\n" + nodes.String()
 }
@@ -117,7 +121,8 @@ func fanOf(n int) string {
 }
 
 func TestAnInterruptedStepShowsItsCompletedUnits(t *testing.T) {
-	tb := newTable(t, flowtest.Plan(t, `{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"remote","params":{"services":"$params.services"}}}}`))
+	tb := newTable(t, flowtest.Plan(t,
+		`{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"remote","params":{"services":"$params.services"}}}}`))
 	must := func(c flow.Command) {
 		_, err := tb.do(c)
 		require.NoError(t, err)

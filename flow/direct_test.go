@@ -21,7 +21,8 @@ func (tb *table) complete(node string, unit int) error {
 }
 
 func TestDirectUnitsMayBeCompletedInAnyOrder(t *testing.T) {
-	for name, each := range map[string]string{"beyond the window of all steps": `{"items":"$run"}`, "beyond its own": `{"items":"$run","concurrency":2}`} {
+	for name, each := range map[string]string{"beyond the window of all steps": `{"items":"$run"}`,
+		"beyond its own": `{"items":"$run","concurrency":2}`} {
 		t.Run(name, func(t *testing.T) {
 			plan := flowtest.Plan(t, fmt.Sprintf(`{"mode":"dag","nodes":{"f":{"route":"direct","each":%s}}}`, each))
 			plan.Window = 3
@@ -31,7 +32,8 @@ func TestDirectUnitsMayBeCompletedInAnyOrder(t *testing.T) {
 			for _, unit := range []int{4, 1} {
 				require.NoError(t, tb.complete("f", unit))
 			}
-			_, err = tb.do(flow.Append{Address: flow.Address{Node: "f"}, Items: []json.RawMessage{json.RawMessage(`"g"`), json.RawMessage(`"h"`)}})
+			_, err = tb.do(flow.Append{Address: flow.Address{Node: "f"},
+				Items: []json.RawMessage{json.RawMessage(`"g"`), json.RawMessage(`"h"`)}})
 			require.NoError(t, err)
 			for _, unit := range []int{6, 0, 5, 3, 2} {
 				require.Equal(t, flow.TaskRunning, tb.state.Status)
@@ -69,7 +71,8 @@ func TestAUnitThatIsOverStaysAsItIs(t *testing.T) {
 }
 
 func TestADirectStepTimesOut(t *testing.T) {
-	for name, retry := range map[string]string{"by default": ``, "also if every node is tried again": `"defaults":{"retry":{"max_attempts":5}},`} {
+	for name, retry := range map[string]string{"by default": ``,
+		"also if every node is tried again": `"defaults":{"retry":{"max_attempts":5}},`} {
 		t.Run(name, func(t *testing.T) {
 			tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow",%s"nodes":{"b":{"route":"direct","timeout":3}}}`, retry), `{}`)
 			tb.wait(2_999)
@@ -85,7 +88,9 @@ func TestADirectStepTimesOut(t *testing.T) {
 }
 
 func TestACompletionAfterACancelIsRecorded(t *testing.T) {
-	tb := played(t, `{"mode":"dag","profile":"pgflow","nodes":{"a":{"route":"direct"},"f":{"route":"direct","each":{"items":"$run.list","concurrency":1}},"b":{"depends_on":["a"],"service":"echo"}}}`, `{"list":[1,2,3]}`)
+	tb := played(t,
+		`{"mode":"dag","profile":"pgflow","nodes":{"a":{"route":"direct"},"f":{"route":"direct","each":{"items":"$run.list","concurrency":1}},"b":{"depends_on":["a"],"service":"echo"}}}`,
+		`{"list":[1,2,3]}`)
 	_, err := tb.do(flow.Cancel{Gently: true})
 	require.NoError(t, err)
 	require.Equal(t, flow.TaskCanceled, tb.state.Status, "nobody is at work")
@@ -116,7 +121,9 @@ func TestACompletionAfterACancelIsRecorded(t *testing.T) {
 }
 
 func TestNodesWithCompensationRejectCompletionsAfterACancel(t *testing.T) {
-	tb := played(t, `{"mode":"dag","nodes":{"a":{"route":"direct","compensate":"undo"},"b":{"route":"direct"},"undo":{"service":"echo"}}}`, `{}`)
+	tb := played(t,
+		`{"mode":"dag","nodes":{"a":{"route":"direct","compensate":"undo"},"b":{"route":"direct"},"undo":{"service":"echo"}}}`,
+		`{}`)
 	_, err := tb.do(flow.Cancel{Gently: true})
 	require.NoError(t, err)
 	require.Equal(t, flow.TaskCanceled, tb.state.Status)
@@ -126,7 +133,8 @@ func TestNodesWithCompensationRejectCompletionsAfterACancel(t *testing.T) {
 }
 
 func TestTasksCanceledAtOnceRejectCompletions(t *testing.T) {
-	for name, cancel := range map[string]flow.Command{"at once": flow.Cancel{}, "by a failure": flow.Report{Address: flow.Address{Node: "x"}, Direct: true, Error: "no"}} {
+	for name, cancel := range map[string]flow.Command{"at once": flow.Cancel{},
+		"by a failure": flow.Report{Address: flow.Address{Node: "x"}, Direct: true, Error: "no"}} {
 		t.Run(name, func(t *testing.T) {
 			tb := played(t, `{"mode":"dag","profile":"pgflow","nodes":{"a":{"route":"direct"},"x":{"route":"direct"}}}`, `{}`)
 			_, err := tb.do(cancel)

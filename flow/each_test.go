@@ -29,17 +29,28 @@ func played(t *testing.T, definition, input string) *table {
 func TestASkippedDependencyHasNoItems(t *testing.T) {
 	const skipped = `"p":{"service":"echo","when":{"if":{"run":{"go":1}}},"skip_mode":"optional"}`
 	for name, tc := range map[string]struct{ of, nodes string }{
-		"a map":                               {"m", skipped + `,"m":{"kind":"map","depends_on":["p"],"service":"echo"}`},
-		"a direct map":                        {"m", skipped + `,"m":{"kind":"map","depends_on":["p"],"route":"direct"}`},
-		"a map over a skipped map":            {"m2", skipped + `,"m":{"kind":"map","depends_on":["p"],"service":"echo","when":{"if":{"run":{"go":1}}},"skip_mode":"optional"},"m2":{"kind":"map","depends_on":["m"],"service":"echo"}`},
-		"a foreach":                           {"m", skipped + `,"m":{"kind":"foreach","depends_on":["p"],"each":{"items":"$deps.p"},"service":"echo"}`},
-		"a fan-out over a part":               {"m", skipped + `,"m":{"depends_on":["p"],"each":{"items":"$deps.p.rows[0]"},"service":"echo"}`},
-		"a fan-out of so many":                {"m", skipped + `,"m":{"depends_on":["p"],"each":{"count":"$deps.p.n"},"service":"echo"}`},
-		"so many for each item":               {"m", skipped + `,"m":{"depends_on":["p"],"each":{"items":"$deps.p","count":3},"service":"echo"}`},
-		"a handler that failed to the end":    {"m", `"p":{"service":"boom","retry":{"max_attempts":1},"on_exhausted":"skip"},"m":{"kind":"map","depends_on":["p"],"service":"echo"}`},
-		"a branch":                            {"m", `"p":{"kind":"branch","when":{"if":{"run":{"go":1}}},"skip_mode":"optional","flow":{"mode":"dag","nodes":{"x":{"service":"echo"}}}},"m":{"kind":"map","depends_on":["p"],"service":"echo"}`},
-		"a branch with a scope of its own":    {"m", `"p":{"kind":"branch","when":{"if":{"run":{"go":1}}},"skip_mode":"optional","flow":{"start":"x","nodes":{"x":{"service":"echo"}}}},"m":{"kind":"map","depends_on":["p"],"service":"echo"}`},
-		"a map that runs whatever came of it": {"m", `"p":{"service":"echo","when":{"if":{"run":{"go":1}}}},"m":{"kind":"map","depends_on":["p"],"run_on":"always","service":"echo"}`},
+		"a map":        {"m", skipped + `,"m":{"kind":"map","depends_on":["p"],"service":"echo"}`},
+		"a direct map": {"m", skipped + `,"m":{"kind":"map","depends_on":["p"],"route":"direct"}`},
+		"a map over a skipped map": {"m2",
+			skipped +
+				`,"m":{"kind":"map","depends_on":["p"],"service":"echo","when":{"if":{"run":{"go":1}}},"skip_mode":"optional"},"m2":{"kind":"map","depends_on":["m"],"service":"echo"}`},
+		"a foreach": {"m",
+			skipped +
+				`,"m":{"kind":"foreach","depends_on":["p"],"each":{"items":"$deps.p"},"service":"echo"}`},
+		"a fan-out over a part": {"m",
+			skipped + `,"m":{"depends_on":["p"],"each":{"items":"$deps.p.rows[0]"},"service":"echo"}`},
+		"a fan-out of so many": {"m", skipped +
+			`,"m":{"depends_on":["p"],"each":{"count":"$deps.p.n"},"service":"echo"}`},
+		"so many for each item": {"m",
+			skipped + `,"m":{"depends_on":["p"],"each":{"items":"$deps.p","count":3},"service":"echo"}`},
+		"a handler that failed to the end": {"m",
+			`"p":{"service":"boom","retry":{"max_attempts":1},"on_exhausted":"skip"},"m":{"kind":"map","depends_on":["p"],"service":"echo"}`},
+		"a branch": {"m",
+			`"p":{"kind":"branch","when":{"if":{"run":{"go":1}}},"skip_mode":"optional","flow":{"mode":"dag","nodes":{"x":{"service":"echo"}}}},"m":{"kind":"map","depends_on":["p"],"service":"echo"}`},
+		"a branch with a scope of its own": {"m",
+			`"p":{"kind":"branch","when":{"if":{"run":{"go":1}}},"skip_mode":"optional","flow":{"start":"x","nodes":{"x":{"service":"echo"}}}},"m":{"kind":"map","depends_on":["p"],"service":"echo"}`},
+		"a map that runs whatever came of it": {"m",
+			`"p":{"service":"echo","when":{"if":{"run":{"go":1}}}},"m":{"kind":"map","depends_on":["p"],"run_on":"always","service":"echo"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{%s}}`, tc.nodes), `{}`)
@@ -51,7 +62,9 @@ func TestASkippedDependencyHasNoItems(t *testing.T) {
 }
 
 func TestAFailedDependencyHasNoItems(t *testing.T) {
-	tb := played(t, `{"mode":"dag","nodes":{"p":{"service":"boom"},"m":{"kind":"map","depends_on":["p"],"run_on":"always","service":"echo"}}}`, `{}`)
+	tb := played(t,
+		`{"mode":"dag","nodes":{"p":{"service":"boom"},"m":{"kind":"map","depends_on":["p"],"run_on":"always","service":"echo"}}}`,
+		`{}`)
 	require.Equal(t, flow.StepFailed, tb.rootNode("m").Status())
 	require.Contains(t, tb.rootNode("m").Rare().Error, "must be an array")
 }
@@ -85,9 +98,13 @@ func TestNumbersOfUnitsAreChecked(t *testing.T) {
 			require.Equal(t, flow.StepFailed, tb.rootNode("f").Status())
 		})
 	}
-	tb := played(t, `{"mode":"dag","nodes":{"f":{"each":{"items":"$run.list","count":"$run.n"},"service":"echo"}}}`, `{"list":[],"n":1e300}`)
+	tb := played(t,
+		`{"mode":"dag","nodes":{"f":{"each":{"items":"$run.list","count":"$run.n"},"service":"echo"}}}`,
+		`{"list":[],"n":1e300}`)
 	require.JSONEq(t, `[]`, string(tb.rootNode("f").Output), "no items, however often")
-	tb = played(t, `{"mode":"dag","nodes":{"f":{"each":{"items":"$run.list","count":"$run.n"},"service":"echo"}}}`, `{"list":["a","b"],"n":2}`)
+	tb = played(t,
+		`{"mode":"dag","nodes":{"f":{"each":{"items":"$run.list","count":"$run.n"},"service":"echo"}}}`,
+		`{"list":["a","b"],"n":2}`)
 	require.JSONEq(t, `["a","a","b","b"]`, string(tb.rootNode("f").Output))
 }
 
@@ -97,9 +114,14 @@ func TestAFixedNumberForEachItemIsCheckedToo(t *testing.T) {
 }
 
 func TestAnUnmetConditionHasTheErrorTextOfPgflow(t *testing.T) {
-	for _, when := range []string{`{"if":{"run":{"go":1}}}`, `{"if_not":{"run":{}}}`, `{"expr":"run.go == 1"}`, `{"cond":{"service":"yes"}}`} {
-		tb := played(t, fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{"p":{"service":"echo","when":%s,"skip_mode":"fail"}}}`, when), `{"go":2}`)
-		require.Equal(t, []any{flow.StepFailed, flow.ReasonSkipped, "Condition not met"}, []any{tb.rootNode("p").Status(), tb.rootNode("p").Rare().Reason, tb.rootNode("p").Rare().Error}, when)
+	for _, when := range []string{`{"if":{"run":{"go":1}}}`, `{"if_not":{"run":{}}}`,
+		`{"expr":"run.go == 1"}`, `{"cond":{"service":"yes"}}`} {
+		tb := played(t, fmt.Sprintf(
+			`{"mode":"dag","profile":"pgflow","nodes":{"p":{"service":"echo","when":%s,"skip_mode":"fail"}}}`,
+			when), `{"go":2}`)
+		require.Equal(t, []any{flow.StepFailed, flow.ReasonSkipped, "Condition not met"},
+			[]any{tb.rootNode("p").Status(), tb.rootNode("p").Rare().Reason,
+				tb.rootNode("p").Rare().Error}, when)
 		require.Contains(t, tb.state.Error, "p: Condition not met")
 	}
 }

@@ -156,8 +156,11 @@ func (st *Step) buildJob(s *State, i int) Job {
 	a := st.Address()
 	a.Unit, a.Attempt = i, int(u.Attempt)
 	exec := st.unitExec(i)
-	j := Job{Task: s.Task, Address: a, Since: st.originUnit(i), Plan: s.Plan, Traced: s.Traced, Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
-		Single: st.Node.Single, Units: len(st.Units), Branch: st.UnitName(i), TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until, Carrier: u.Live.Carrier,
+	j := Job{Task: s.Task, Address: a, Since: st.originUnit(i), Plan: s.Plan, Traced: s.Traced,
+		Run: s.Params, Exec: exec, Input: st.unitInput(i), Params: mergeParams(st, exec),
+		Single: st.Node.Single, Units: len(st.Units), Branch: st.UnitName(i),
+		TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until,
+		Carrier:    u.Live.Carrier,
 		Deliveries: u.Live.Deliveries, Given: u.Live.Given, Again: u.Live.mayKillCarrier(exec) || exec.Type.Started()}
 	if d := st.Node.Dag; d != nil && d.Items != nil && (d.Repeats > 0 || d.Count != nil) && len(st.items) > 0 && i < st.Initial {
 		j.PerItem = st.Initial / len(st.items)

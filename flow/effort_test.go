@@ -17,11 +17,14 @@ var longList = json.RawMessage(`{"l":[` + strings.TrimSuffix(strings.Repeat("123
 
 func TestAConditionThatTakesTooMuchFailsItsStep(t *testing.T) {
 	in := strings.TrimSuffix(strings.Repeat(`{"in":[7,"$params.l"]},`, 20), ",")
-	tb := newTable(t, flowtest.Plan(t, `{"start":"a","on_error":"fail","nodes":{"a":{"kind":"choice","choice_cases":[{"action":"x","expr":{"or":[`+in+`]}}]}}}`))
+	tb := newTable(t, flowtest.Plan(t,
+		`{"start":"a","on_error":"fail","nodes":{"a":{"kind":"choice","choice_cases":[{"action":"x","expr":{"or":[`+
+			in+`]}}]}}}`))
 	_, err := tb.do(flow.Start{Params: longList})
 	require.NoError(t, err)
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
-	require.Regexp(t, `^a: choice_cases\[0\]: expression {"or":.{70,80}…: it takes more than the limit of 3,000,000 units of work: work on less data, or leave this to a worker$`, tb.state.Error)
+	require.Regexp(t, `^a: choice_cases\[0\]: expression {"or":.{70,80}…: it takes more than `+
+		`the limit of 3,000,000 units of work: work on less data, or leave this to a worker$`, tb.state.Error)
 }
 
 func TestTheCasesOfAChoiceHaveOneBudget(t *testing.T) {
@@ -29,7 +32,9 @@ func TestTheCasesOfAChoiceHaveOneBudget(t *testing.T) {
 	for i := range 20 {
 		cases = append(cases, fmt.Sprintf(`{"action":"x","expr":"params.l.exists(x, x == %d)"}`, i))
 	}
-	tb := newTable(t, flowtest.Plan(t, `{"start":"a","on_error":"fail","nodes":{"a":{"kind":"choice","choice_cases":[`+strings.Join(cases, ",")+`]}}}`))
+	tb := newTable(t, flowtest.Plan(t,
+		`{"start":"a","on_error":"fail","nodes":{"a":{"kind":"choice","choice_cases":[`+
+			strings.Join(cases, ",")+`]}}}`))
 	_, err := tb.do(flow.Start{Params: longList})
 	require.NoError(t, err)
 	require.Contains(t, tb.state.Error, "it takes more than the limit of 3,000,000 units of work")

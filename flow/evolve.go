@@ -161,7 +161,8 @@ func (s *State) applyEntered(e *Event) {
 		s.Status = TaskRunning
 	}
 	n := sc.Plan.Nodes[e.Node]
-	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, Since: e.Since, EnteredAt: e.At, Due: e.Due, scope: sc, Params: sc.mode.stepParams(sc, n), Input: e.Input,
+	st := &Step{Key: n.Key, Node: n, Visit: e.Visit, Since: e.Since, EnteredAt: e.At, Due: e.Due,
+		scope: sc, Params: sc.mode.stepParams(sc, n), Input: e.Input,
 		StartAt: e.Until, Initial: e.Total}
 	if e.InputRef != "" {
 		st.Input = sc.resolveText(e.InputRef, st.Params)

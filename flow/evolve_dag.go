@@ -47,7 +47,8 @@ func (dagMode) beginScope(sc *Scope) {
 // everything below them.
 func (dagMode) linkScope(s *State, sc *Scope) error {
 	if len(sc.Nodes) != len(sc.Plan.Dag.List) {
-		return fmt.Errorf("flow: a snapshot of task %s has %d nodes in scope %q, its flow has %d", s.Task, len(sc.Nodes), sc.Path, len(sc.Plan.Dag.List))
+		return fmt.Errorf("flow: a snapshot of task %s has %d nodes in scope %q, its flow has %d",
+			s.Task, len(sc.Nodes), sc.Path, len(sc.Plan.Dag.List))
 	}
 	sc.linkDag()
 	for i := range sc.Nodes {
@@ -205,7 +206,8 @@ func (sc *Scope) releaseDependents(n *PlanNode) {
 // allowsDependent reports whether an ended node lets a dependent node run.
 func (sc *Scope) allowsDependent(index int, dependent *PlanNode) bool {
 	n := &sc.Nodes[index]
-	return n.Status() == StepCompleted || dependent.Dag.Always && index != dependent.Dag.Entry || n.Status() == StepSkipped && n.Rare().Mode == SkipOptional
+	return n.Status() == StepCompleted || dependent.Dag.Always && index != dependent.Dag.Entry ||
+		n.Status() == StepSkipped && n.Rare().Mode == SkipOptional
 }
 
 // branchRun returns the meaning of `run` inside a branch that has a scope of its own.
@@ -222,7 +224,8 @@ func (dagMode) reopenScope(sc *Scope, undone map[string]bool) {
 	list := sc.Plan.Dag.List
 	sc.resetNodes(func(i int) bool {
 		n := &sc.Nodes[i]
-		return !(n.Status() == StepCompleted && !undone[list[i].Key] || n.Status() == StepSkipped && (n.Rare().Reason == ReasonUnmet || n.Rare().Reason == ReasonHandlerFailed))
+		return !(n.Status() == StepCompleted && !undone[list[i].Key] || n.Status() == StepSkipped &&
+			(n.Rare().Reason == ReasonUnmet || n.Rare().Reason == ReasonHandlerFailed))
 	})
 }
 

@@ -70,7 +70,9 @@ func TestBranchesThatCopyTheirParamsAreBoundedInFlight(t *testing.T) {
 	for i := range 200 {
 		execs = append(execs, fmt.Sprintf(`{"service":"s%d","params":{"x":%d}}`, i, i))
 	}
-	s := flow.NewState("task-1", flowtest.Plan(t, `{"start":"p","nodes":{"p":{"kind":"parallel","parallel_mode":"concurrent","parallel_execs":[`+strings.Join(execs, ",")+`]}}}`))
+	s := flow.NewState("task-1", flowtest.Plan(t,
+		`{"start":"p","nodes":{"p":{"kind":"parallel","parallel_mode":"concurrent","parallel_execs":[`+
+			strings.Join(execs, ",")+`]}}}`))
 	d, err := flow.Decide(s, flow.Start{Params: json.RawMessage(`{"v":` + string(textOfBytes(1<<20-100)) + `}`)}, flow.Env{Now: epoch})
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(jobsOf(d)), 65)

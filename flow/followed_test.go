@@ -57,7 +57,8 @@ func TestTheLastFollowedErrorOfEachNodeIsKept(t *testing.T) {
 		nodes = append(nodes, fmt.Sprintf("n%d: {service: boom}", i))
 		edges = append(edges, fmt.Sprintf("{from: n%d, action: default, to: n%d}", i, (i+1)%(flow.KeptFollowed+5)))
 	}
-	plan := flowtest.Plan(t, "start: n0\non_error: follow\nnodes: {"+strings.Join(nodes, ", ")+"}\nedges: ["+strings.Join(edges, ", ")+"]\n")
+	plan := flowtest.Plan(t, "start: n0\non_error: follow\nnodes: {"+strings.Join(nodes,
+		", ")+"}\nedges: ["+strings.Join(edges, ", ")+"]\n")
 	tb := newTable(t, plan)
 	long := strings.Repeat("é", 1_000)
 	tb.hands = func(j flow.Job) flow.Report { return flow.Report{Address: j.Address, Error: long, Fatal: true} }

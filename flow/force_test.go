@@ -11,7 +11,8 @@ import (
 
 // The result of the interrupted finally is unknown, so the task might have failed.
 func TestATaskWhoseFinallyIsCutShortByForceIsNotCompleted(t *testing.T) {
-	tb := newTable(t, flowtest.Plan(t, `{"start":"a","finally":"last","nodes":{"a":{"service":"echo"},"last":{"kind":"timer","params":{"delay_ms":1000}}}}`))
+	tb := newTable(t, flowtest.Plan(t,
+		`{"start":"a","finally":"last","nodes":{"a":{"service":"echo"},"last":{"kind":"timer","params":{"delay_ms":1000}}}}`))
 	tb.tell(flow.Start{Version: "v"})
 	tb.tell(flow.Report{Address: tb.open()[0], Output: []byte("1")})
 	require.Equal(t, flow.TaskCompleted, tb.state.Closing.Status)

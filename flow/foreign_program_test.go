@@ -18,18 +18,22 @@ func TestOnlyTheDefinitionNamesProgramsForWorkers(t *testing.T) {
 	const brought = `{"exec":{"type":"process","command":"theirs"},"EXEC":{"type":"process","command":"theirs"},"kept":1}`
 	const own = `exec: {type: process, service: w, command: ours}`
 	for name, tt := range map[string]struct{ definition, command string }{
-		"a node of a graph":       {`{start: a, nodes: {a: {service: w}}}`, "null"},
-		"with a program":          {`{start: a, nodes: {a: {` + own + `}}}`, `"ours"`},
-		"with variables":          {`{start: a, nodes: {a: {exec: {type: process, service: w, command: ours, env: {A: "${params.kept}"}}}}}`, `"ours"`},
-		"in profile pocketflow":   {`{profile: pocketflow, start: a, nodes: {a: {service: w}}}`, "null"},
-		"with a program there":    {`{profile: pocketflow, start: a, nodes: {a: {` + own + `}}}`, `"ours"`},
-		"a list":                  {`{start: a, nodes: {a: {kind: foreach, service: w, prep: {input_key: $params.list}}}}`, "null"},
-		"branches":                {`{start: a, nodes: {a: {kind: parallel, parallel_services: [w]}}}`, "null"},
-		"a branch with a program": {`{start: a, nodes: {a: {kind: parallel, parallel_execs: [{service: w, params: {exec: {command: ours}}}]}}}`, `"ours"`},
-		"a subflow":               {`{start: s, nodes: {s: {kind: subflow, subflow: {start: a, nodes: {a: {service: w}}}}}}`, "null"},
-		"a dag":                   {`{nodes: {a: {service: w}}}`, "null"},
-		"a dag with a program":    {`{nodes: {a: {` + own + `}}}`, `"ours"`},
-		"units of a dag":          {`{nodes: {a: {service: w, each: {items: $run.list}}}}`, "null"},
+		"a node of a graph": {`{start: a, nodes: {a: {service: w}}}`, "null"},
+		"with a program":    {`{start: a, nodes: {a: {` + own + `}}}`, `"ours"`},
+		"with variables": {`{start: a, nodes: {a: {exec: {type: process, service: w, ` +
+			`command: ours, env: {A: "${params.kept}"}}}}}`, `"ours"`},
+		"in profile pocketflow": {`{profile: pocketflow, start: a, nodes: {a: {service: w}}}`, "null"},
+		"with a program there":  {`{profile: pocketflow, start: a, nodes: {a: {` + own + `}}}`, `"ours"`},
+		"a list": {`{start: a, nodes: {a: {kind: foreach, service: w, prep: ` +
+			`{input_key: $params.list}}}}`, "null"},
+		"branches": {`{start: a, nodes: {a: {kind: parallel, parallel_services: [w]}}}`, "null"},
+		"a branch with a program": {`{start: a, nodes: {a: {kind: parallel, parallel_execs: ` +
+			`[{service: w, params: {exec: {command: ours}}}]}}}`, `"ours"`},
+		"a subflow": {`{start: s, nodes: {s: {kind: subflow, subflow: {start: a, ` +
+			`nodes: {a: {service: w}}}}}}`, "null"},
+		"a dag":                {`{nodes: {a: {service: w}}}`, "null"},
+		"a dag with a program": {`{nodes: {a: {` + own + `}}}`, `"ours"`},
+		"units of a dag":       {`{nodes: {a: {service: w, each: {items: $run.list}}}}`, "null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb, jobs := newTable(t, flowtest.Plan(t, "# in YAML\n"+tt.definition)), 0

@@ -95,7 +95,8 @@ nodes:
 	require.ElementsMatch(t, []string{`a recorded = "a"`, "b called better 1", "each recorded", `after recorded = "after"`}, told)
 	require.Empty(t, end)
 	told, _ = tb.foreseen(t, changed, nil, `{"a":1,"b":3,"items":[1,2,3]}`)
-	require.ElementsMatch(t, []string{"a called a 1", "b called better 1", "each called each 3"}, told, "whoever is called is told what the task was started with, too")
+	require.ElementsMatch(t, []string{"a called a 1", "b called better 1", "each called each 3"},
+		told, "whoever is called is told what the task was started with, too")
 }
 
 func TestADryRunOfAnEndlessLoopEnds(t *testing.T) {

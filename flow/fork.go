@@ -78,7 +78,12 @@ const MaxFork = 16 << 20
 // graph the signals are kept that came before the first repeated step of the root. In a dag all
 // signals are kept except those that ended a repeated step.
 func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
-	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part, scopes: map[string]*PlanScope{"": old.Root}, closedGraphs: map[string]bool{}, partlyShared: map[string]bool{}, endedWhole: map[Address]bool{}, lastSignals: map[Address]*Event{}, endedBySignal: map[*Event][]Address{}, undone: map[Address]bool{}, undoneNodes: map[Address]bool{}, redone: map[Address]bool{}, sharedSignals: map[int]*Event{}}
+	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part,
+		scopes: map[string]*PlanScope{"": old.Root}, closedGraphs: map[string]bool{},
+		partlyShared: map[string]bool{}, endedWhole: map[Address]bool{},
+		lastSignals: map[Address]*Event{}, endedBySignal: map[*Event][]Address{},
+		undone: map[Address]bool{}, undoneNodes: map[Address]bool{}, redone: map[Address]bool{},
+		sharedSignals: map[int]*Event{}}
 	for i := range history {
 		f.surveyEvent(&history[i])
 	}

@@ -94,7 +94,8 @@ func TestAForkKeepsEqualStepsAndRepeatsChangedOnes(t *testing.T) {
 			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}},
 				b: {service: no, post: {output_key: b}}, c: {service: yes, post: {output_key: c}}},
 				edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`,
-			keeps: []string{"a"}, again: []string{"b changed", "c after"}, runs: []string{"no", "yes"}, result: `{"a":3,"b":false,"c":true}`,
+			keeps: []string{"a"}, again: []string{"b changed", "c after"},
+			runs: []string{"no", "yes"}, result: `{"a":3,"b":false,"c":true}`,
 		},
 		"another order": {
 			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}},
@@ -106,20 +107,23 @@ func TestAForkKeepsEqualStepsAndRepeatsChangedOnes(t *testing.T) {
 			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}}, new: {service: no, post: {output_key: new}},
 				b: {service: list, post: {output_key: b}}, c: {service: yes}},
 				edges: [{from: a, action: default, to: new}, {from: new, action: default, to: b}, {from: b, action: default, to: c}]}`,
-			keeps: []string{"a"}, again: []string{"b after", "c after"}, runs: []string{"no", "list", "yes"}, result: `{"a":3,"new":false,"b":[1,{"x":2},null]}`,
+			keeps: []string{"a"}, again: []string{"b after", "c after"},
+			runs: []string{"no", "list", "yes"}, result: `{"a":3,"new":false,"b":[1,{"x":2},null]}`,
 		},
 		"retries, and what to do about a failure": {
 			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, retry: {max_attempts: 5, delay: 1s}, prep: {input_key: $params.val}, post: {output_key: a}},
 				b: {service: list, timeout_ms: 1000, post: {output_key: b}}, c: {service: boom, post: {output_key: c}}, d: {service: echo, prep: {input_key: $params.val}, post: {output_key: d}}},
 				edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}, {from: c, action: error, to: d}]}`,
-			keeps: []string{"a", "b"}, again: []string{"c failed"}, runs: []string{"boom", "echo"}, result: `{"a":3,"b":[1,{"x":2},null],"d":3}`,
+			keeps: []string{"a", "b"}, again: []string{"c failed"}, runs: []string{"boom", "echo"},
+			result: `{"a":3,"b":[1,{"x":2},null],"d":3}`,
 		},
 		"from a node on, with other params": {
 			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}},
 				b: {service: list, post: {output_key: b}}, c: {service: echo, prep: {input_key: $params.val}, post: {output_key: c}}},
 				edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`,
 			from: "b", params: `{"val":7}`,
-			keeps: []string{"a"}, again: []string{"b asked", "c after"}, runs: []string{"list", "echo"}, result: `{"a":3,"b":[1,{"x":2},null],"c":7}`,
+			keeps: []string{"a"}, again: []string{"b asked", "c after"},
+			runs: []string{"list", "echo"}, result: `{"a":3,"b":[1,{"x":2},null],"c":7}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +240,8 @@ func TestImpossibleForksAreRejected(t *testing.T) {
 	_, err := running.do(flow.Start{Params: json.RawMessage(`{"val":1}`)})
 	require.NoError(t, err)
 	failed := history(t, threeSteps, `{"val":3}`, carryOut)
-	done := history(t, `{start: a, nodes: {a: {service: yes}, b: {service: yes}}, edges: [{from: a, action: other, to: b}]}`, `{}`, carryOut)
+	done := history(t, `{start: a, nodes: {a: {service: yes}, b: {service: yes}}, edges: `+
+		`[{from: a, action: other, to: b}]}`, `{}`, carryOut)
 	for text, c := range map[string]struct {
 		tb         *table
 		definition string
@@ -343,8 +348,10 @@ func TestAnyForkComesToItsEnd(t *testing.T) {
 
 func TestAForkFromAnApprovalAsksAgain(t *testing.T) {
 	for mode, definition := range map[string]string{
-		"graph": `{start: a, nodes: {a: {kind: approval, params: {approval_key: $shared.ok}}, b: {kind: timer, params: {delay_ms: 900000}}}, edges: [{from: a, action: approved, to: b}]}`,
-		"dag":   `{mode: dag, nodes: {a: {kind: approval, params: {approval_key: $shared.ok}}, b: {kind: timer, params: {delay_ms: 900000}, depends_on: [a]}}}`,
+		"graph": `{start: a, nodes: {a: {kind: approval, params: {approval_key: $shared.ok}}, ` +
+			`b: {kind: timer, params: {delay_ms: 900000}}}, edges: [{from: a, action: approved, to: b}]}`,
+		"dag": `{mode: dag, nodes: {a: {kind: approval, params: {approval_key: $shared.ok}}, ` +
+			`b: {kind: timer, params: {delay_ms: 900000}, depends_on: [a]}}}`,
 	} {
 		tb := newTable(t, planOf(t, definition))
 		_, err := tb.do(flow.Start{Version: "v1"})
@@ -367,15 +374,33 @@ func TestAForkRepeatsStepsWithOtherResults(t *testing.T) {
 		again               []string
 		result              string
 	}{
-		"an output of another type": {dag, `a: {service: list}`, `a: {service: list, output_type: text}`, []string{"a changed", "z after"}, `null`},
-		"a choice that takes what is missing for null": {graph, `{kind: subflow, post: {output_key: o}, flow: {on_missing: coerce, result: "$shared.o", start: c, nodes: {c: {kind: choice, choice_cases: [{action: no, expr: {eq: [$params.none, null]}}]}, n: {service: no, post: {output_key: o}}}, edges: [{from: c, action: no, to: n}]}}`,
-			`{kind: subflow, post: {output_key: o}, flow: {on_missing: fail, result: "$shared.o", start: c, nodes: {c: {kind: choice, choice_cases: [{action: no, expr: {eq: [$params.none, null]}}]}, n: {service: no, post: {output_key: o}}}, edges: [{from: c, action: no, to: n}]}}`,
+		"an output of another type": {dag, `a: {service: list}`,
+			`a: {service: list, output_type: text}`, []string{"a changed", "z after"}, `null`},
+		"a choice that takes what is missing for null": {graph,
+			`{kind: subflow, post: {output_key: o}, flow: {on_missing: coerce, result: ` +
+				`"$shared.o", start: c, nodes: {c: {kind: choice, choice_cases: [{action: no, ` +
+				`expr: {eq: [$params.none, null]}}]}, n: {service: no, post: {output_key: o}}}, ` +
+				`edges: [{from: c, action: no, to: n}]}}`,
+			`{kind: subflow, post: {output_key: o}, flow: {on_missing: fail, result: ` +
+				`"$shared.o", start: c, nodes: {c: {kind: choice, choice_cases: [{action: no, ` +
+				`expr: {eq: [$params.none, null]}}]}, n: {service: no, post: {output_key: o}}}, ` +
+				`edges: [{from: c, action: no, to: n}]}}`,
 			[]string{"a/c changed", "a/n after", "a after", "z after"}, `{"o":null}`},
-		"defaults of a flow inside": {graph, `{kind: subflow, post: {output_key: o}, flow: {inputs: {k: int = 1}, start: x, nodes: {x: {service: echo, prep: {input_key: $params.k}, post: {output_key: x}}}}}`,
-			`{kind: subflow, post: {output_key: o}, flow: {inputs: {k: int = 2}, start: x, nodes: {x: {service: echo, prep: {input_key: $params.k}, post: {output_key: x}}}}}`, []string{"a changed", "a/x after", "z after"}, `{"o":{"x":2}}`},
-		"defaults of a branch": {dag, `a: {kind: branch, prep: {input_map: {j: $run.val}}, flow: {inputs: {j: int, k: int = 1}, nodes: {x: {service: echo}}}}`,
-			`a: {kind: branch, prep: {input_map: {j: $run.val}}, flow: {inputs: {j: int, k: int = 2}, nodes: {x: {service: echo}}}}`, []string{"prep:a changed", "a/x after", "a after", "z after"}, `null`},
-		"what an input is called": {"{input_shape: merged, " + dag[1:], `b: {service: list, name: one}, a: {service: echo, depends_on: [b]}`, `b: {service: list, name: two}, a: {service: echo, depends_on: [b]}`, []string{"a changed", "z after"}, `null`},
+		"defaults of a flow inside": {graph,
+			`{kind: subflow, post: {output_key: o}, flow: {inputs: {k: int = 1}, start: x, ` +
+				`nodes: {x: {service: echo, prep: {input_key: $params.k}, post: {output_key: x}}}}}`,
+			`{kind: subflow, post: {output_key: o}, flow: {inputs: {k: int = 2}, start: x, ` +
+				`nodes: {x: {service: echo, prep: {input_key: $params.k}, post: {output_key: x}}}}}`,
+			[]string{"a changed", "a/x after", "z after"}, `{"o":{"x":2}}`},
+		"defaults of a branch": {dag, `a: {kind: branch, prep: {input_map: {j: $run.val}}, ` +
+			`flow: {inputs: {j: int, k: int = 1}, nodes: {x: {service: echo}}}}`,
+			`a: {kind: branch, prep: {input_map: {j: $run.val}}, flow: {inputs: {j: int, k: int ` +
+				`= 2}, nodes: {x: {service: echo}}}}`, []string{"prep:a changed", "a/x after",
+				"a after", "z after"}, `null`},
+		"what an input is called": {"{input_shape: merged, " + dag[1:],
+			`b: {service: list, name: one}, a: {service: echo, depends_on: [b]}`,
+			`b: {service: list, name: two}, a: {service: echo, depends_on: [b]}`,
+			[]string{"a changed", "z after"}, `null`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := history(t, fmt.Sprintf(c.flow, c.before), `{"val":3}`, carryOut)
@@ -388,11 +413,16 @@ func TestAForkRepeatsStepsWithOtherResults(t *testing.T) {
 }
 
 func TestAForkRunsNewNodesOfAnEndedSubflow(t *testing.T) {
-	const graph = `{start: sub, nodes: {sub: {kind: subflow, post: {output_key: out}, subflow: {start: x, nodes: {x: {service: yes, post: {output_key: x}}%s}%s}}, z: {service: boom}}, edges: [{from: sub, action: default, to: z}]}`
-	const dag = `{start: sub, nodes: {sub: {kind: subflow, flow: {mode: dag, nodes: {x: {service: yes}%s}}}, z: {service: boom}}, edges: [{from: sub, action: default, to: z}]}`
+	const graph = `{start: sub, nodes: {sub: {kind: subflow, post: {output_key: out}, subflow: ` +
+		`{start: x, nodes: {x: {service: yes, post: {output_key: x}}%s}%s}}, z: {service: ` +
+		`boom}}, edges: [{from: sub, action: default, to: z}]}`
+	const dag = `{start: sub, nodes: {sub: {kind: subflow, flow: {mode: dag, nodes: {x: ` +
+		`{service: yes}%s}}}, z: {service: boom}}, edges: [{from: sub, action: default, to: z}]}`
 	for name, c := range map[string]struct{ before, after string }{
-		"graph": {fmt.Sprintf(graph, "", ""), fmt.Sprintf(graph, ", y: {service: no, post: {output_key: y}}", ", edges: [{from: x, action: default, to: y}]")},
-		"dag":   {fmt.Sprintf(dag, ""), fmt.Sprintf(dag, ", y: {service: no, depends_on: [x]}")},
+		"graph": {fmt.Sprintf(graph, "", ""),
+			fmt.Sprintf(graph, ", y: {service: no, post: {output_key: y}}",
+				", edges: [{from: x, action: default, to: y}]")},
+		"dag": {fmt.Sprintf(dag, ""), fmt.Sprintf(dag, ", y: {service: no, depends_on: [x]}")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next, fork := history(t, c.before, `{}`, carryOut).forked(t, planOf(t, c.after), "", "")
@@ -407,8 +437,10 @@ func TestAForkRunsNewNodesOfAnEndedSubflow(t *testing.T) {
 
 func TestAForkWaitsAgainForTheSignalOfARepeatedStep(t *testing.T) {
 	for mode, definition := range map[string]string{
-		"graph": `{start: a, nodes: {a: {kind: wait_event, params: {signal_key: $shared.ok}}, b: {service: boom}}, on_error: fail, edges: [{from: a, action: default, to: b}]}`,
-		"dag":   `{mode: dag, nodes: {a: {kind: wait_event, params: {signal_key: $shared.ok}}, b: {service: boom, depends_on: [a]}}}`,
+		"graph": `{start: a, nodes: {a: {kind: wait_event, params: {signal_key: $shared.ok}}, ` +
+			`b: {service: boom}}, on_error: fail, edges: [{from: a, action: default, to: b}]}`,
+		"dag": `{mode: dag, nodes: {a: {kind: wait_event, params: {signal_key: $shared.ok}}, b: ` +
+			`{service: boom, depends_on: [a]}}}`,
 	} {
 		tb := newTable(t, planOf(t, definition))
 		_, err := tb.do(flow.Start{Version: "v1"})
@@ -425,10 +457,16 @@ func TestAForkWaitsAgainForTheSignalOfARepeatedStep(t *testing.T) {
 
 func TestUnitsAreKeptOnlyForEqualItems(t *testing.T) {
 	for name, c := range map[string]struct{ definition, params, result string }{
-		"graph":          {`{start: each, on_error: fail, nodes: {each: {kind: foreach, service: odd, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: o}}}}`, `{"list":[10,20]}`, `{"o":[10,20]}`},
-		"dag":            {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}`, `{"list":[10,20]}`, `{"f":[10,20]}`},
-		"dag in a graph": {`{start: s, on_error: fail, nodes: {s: {kind: subflow, post: {output_key: o}, flow: {mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}}}}`, `{"list":[10,20]}`, `{"o":{"f":[10,20]}}`},
-		"dag, same list": {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: $run.list}}}}`, `{"list":[1,2],"more":1}`, `{"f":["late",2]}`},
+		"graph": {`{start: each, on_error: fail, nodes: {each: {kind: foreach, ` +
+			`service: odd, parallel_mode: concurrent, prep: {input_key: $params.list}, post: ` +
+			`{output_key: o}}}}`, `{"list":[10,20]}`, `{"o":[10,20]}`},
+		"dag": {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: ` +
+			`$run.list}}}}`, `{"list":[10,20]}`, `{"f":[10,20]}`},
+		"dag in a graph": {`{start: s, on_error: fail, nodes: {s: {kind: subflow, post: ` +
+			`{output_key: o}, flow: {mode: dag, nodes: {f: {kind: fanout, service: odd, each: ` +
+			`{items: $run.list}}}}}}}`, `{"list":[10,20]}`, `{"o":{"f":[10,20]}}`},
+		"dag, same list": {`{mode: dag, nodes: {f: {kind: fanout, service: odd, each: {items: ` +
+			`$run.list}}}}`, `{"list":[1,2],"more":1}`, `{"f":["late",2]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := history(t, c.definition, `{"list":[1,2]}`, carryOut)

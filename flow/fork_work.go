@@ -32,7 +32,8 @@ type subWork struct {
 }
 
 func workOf(in *PlanScope, n *PlanNode) (w nodeWork) {
-	w.Node = PlanNode{Key: n.Key, Kind: n.Kind, Exec: n.Exec.withoutRetries(), Params: n.Params, Prep: n.Prep, Post: n.Post, Strategy: n.Strategy,
+	w.Node = PlanNode{Key: n.Key, Kind: n.Kind, Exec: n.Exec.withoutRetries(), Params: n.Params,
+		Prep: n.Prep, Post: n.Post, Strategy: n.Strategy,
 		Each: n.Each.withoutRetries(), Default: n.Default, Coerce: n.Coerce, Single: n.Single, Deferred: n.Deferred}
 	w.Out = string(n.Out.Schema())
 	for _, c := range n.Cases {
@@ -88,9 +89,12 @@ type dagWork struct {
 }
 
 func dagWorkOf(d *Dag, p *PlanDag) *dagWork {
-	w := &dagWork{Takes: string(p.Takes.Schema()), Deps: d.sortedKeys(p.Deps), Guards: d.sortedKeys(p.Guards), Run: d.nodeKey(p.Run), For: d.nodeKey(p.For), Entry: d.nodeKey(p.Entry), Always: p.Always,
+	w := &dagWork{Takes: string(p.Takes.Schema()), Deps: d.sortedKeys(p.Deps),
+		Guards: d.sortedKeys(p.Guards), Run: d.nodeKey(p.Run), For: d.nodeKey(p.For),
+		Entry: d.nodeKey(p.Entry), Always: p.Always,
 		Mode: p.Mode, Exhausted: p.Exhausted, If: string(p.If), IfNot: string(p.IfNot), Static: string(p.Static), Shape: p.Shape,
-		Map: p.Map.textOrEmpty(), Items: p.Items.textOrEmpty(), Count: p.Count.textOrEmpty(), Repeats: p.Repeats, StartDelayMS: p.StartDelayMS}
+		Map: p.Map.textOrEmpty(), Items: p.Items.textOrEmpty(), Count: p.Count.textOrEmpty(),
+		Repeats: p.Repeats, StartDelayMS: p.StartDelayMS}
 	for _, s := range p.Sees {
 		w.Sees = append(w.Sees, [3]string{s.Name, s.As, d.nodeKey(s.Index)})
 	}

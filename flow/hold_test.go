@@ -31,7 +31,8 @@ func TestAHeldStepBeginsWhenItIsReleased(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, d.Events, "it is held already")
 	tb.work()
-	require.Equal(t, map[string]flow.StepStatus{"a": flow.StepCompleted, "b": flow.StepCreated, "c": flow.StepCreated, "x": flow.StepCompleted}, statuses(tb))
+	require.Equal(t, map[string]flow.StepStatus{"a": flow.StepCompleted, "b": flow.StepCreated,
+		"c": flow.StepCreated, "x": flow.StepCompleted}, statuses(tb))
 	require.True(t, tb.stepsOf("")["b"].Held)
 	require.Equal(t, flow.TaskRunning, tb.state.Status)
 	_, err = tb.do(flow.ReleaseStep{Address: node("b")})
@@ -46,9 +47,11 @@ func TestATaskShowsThatItWaitsForAHeldStep(t *testing.T) {
 		_, err := tb.do(flow.HoldStep{Address: node(key)})
 		require.NoError(t, err)
 	}
-	require.NotContains(t, flow.Waiting(tb.state), flow.Wait{Address: node("b"), For: "resume", Text: "the step is held: release it"}, "it waits for another one yet")
+	require.NotContains(t, flow.Waiting(tb.state), flow.Wait{Address: node("b"), For: "resume",
+		Text: "the step is held: release it"}, "it waits for another one yet")
 	tb.work()
-	require.Equal(t, []flow.Wait{{Address: node("b"), For: "resume", Text: "the step is held: release it"}}, flow.Waiting(tb.state), "c waits for b")
+	require.Equal(t, []flow.Wait{{Address: node("b"), For: "resume",
+		Text: "the step is held: release it"}}, flow.Waiting(tb.state), "c waits for b")
 	_, err := tb.do(flow.ReleaseStep{Address: node("b")})
 	require.NoError(t, err)
 	tb.work()

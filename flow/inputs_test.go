@@ -23,7 +23,9 @@ func TestATaskBeginsWithTheDeclaredInputs(t *testing.T) {
 			require.ErrorAs(t, err, &bad)
 			require.Len(t, bad.Problems, 3)
 			require.Equal(t, flow.Invalid, flow.ErrorKindOf(err))
-			require.EqualError(t, err, `3 inputs do not fit: $params.amount: is missing: an int was declared; $params.limit: is text "x", an int was declared; $params.q: is not declared: there is amount, limit`)
+			require.EqualError(t, err, `3 inputs do not fit: $params.amount: is missing: an int `+
+				`was declared; $params.limit: is text "x", an int was declared; $params.q: is `+
+				`not declared: there is amount, limit`)
 
 			_, err = tb.do(flow.Start{Version: "v", Params: json.RawMessage(`{"amount":7}`)})
 			require.NoError(t, err)
@@ -66,26 +68,39 @@ func TestANestedFlowGetsItsDeclaredInputs(t *testing.T) {
 		definition, params, result, err string
 	}{
 		"a graph in a graph sees what it declares of what is around it": {
-			definition: "start: a\nresult: out\nnodes: {a: {kind: subflow, params: {own: 1}, post: {output_key: out}, flow: {inputs: {own: int, n: int = 5}, start: b, nodes: {b: {service: s, prep: {input_map: {own: $params.own, n: $params.n}}, post: {output_key: got}}}}}}",
-			params:     `{"other":true}`, result: `{"got":{"n":5,"own":1}}`},
+			definition: "start: a\nresult: out\nnodes: {a: {kind: subflow, params: {own: 1}, " +
+				"post: {output_key: out}, flow: {inputs: {own: int, n: int = 5}, start: b, " +
+				"nodes: {b: {service: s, prep: {input_map: {own: $params.own, n: $params.n}}, " +
+				"post: {output_key: got}}}}}}",
+			params: `{"other":true}`, result: `{"got":{"n":5,"own":1}}`},
 		"and does not begin with anything else": {
-			definition: "start: a\non_error: fail\nnodes: {a: {kind: subflow, flow: {inputs: {n: int}, start: b, nodes: {b: {service: s}}}}}",
-			params:     `{"n":"x"}`, err: `the flow inside takes something else: $params.n: is text "x", an int was declared`},
+			definition: "start: a\non_error: fail\nnodes: {a: {kind: subflow, flow: {inputs: " +
+				"{n: int}, start: b, nodes: {b: {service: s}}}}}",
+			params: `{"n":"x"}`, err: `the flow inside takes something else: $params.n: is text ` +
+				`"x", an int was declared`},
 		"a dag in a graph": {
-			definition: "start: a\nresult: out\nnodes: {a: {kind: subflow, post: {output_key: out}, flow: {inputs: {n: int, m: int = 2}, nodes: {b: {service: s, prep: {input_map: {n: $run.n, m: $run.m}}}}}}}",
-			params:     `{"n":1,"other":true}`, result: `{"b":{"m":2,"n":1}}`},
+			definition: "start: a\nresult: out\nnodes: {a: {kind: subflow, post: {output_key: " +
+				"out}, flow: {inputs: {n: int, m: int = 2}, nodes: {b: {service: s, prep: " +
+				"{input_map: {n: $run.n, m: $run.m}}}}}}}",
+			params: `{"n":1,"other":true}`, result: `{"b":{"m":2,"n":1}}`},
 		"a dag in a dag": {
-			definition: "nodes: {a: {kind: branch, prep: {input_map: {n: $run.x}}, flow: {inputs: {n: int, m: int = 2}, nodes: {b: {service: s, prep: {input_map: {n: $run.n, m: $run.m}}}}}}}",
-			params:     `{"x":1}`, result: `{"a":{"b":{"m":2,"n":1}}}`},
+			definition: "nodes: {a: {kind: branch, prep: {input_map: {n: $run.x}}, flow: " +
+				"{inputs: {n: int, m: int = 2}, nodes: {b: {service: s, prep: {input_map: {n: " +
+				"$run.n, m: $run.m}}}}}}}",
+			params: `{"x":1}`, result: `{"a":{"b":{"m":2,"n":1}}}`},
 		"and is told what does not fit": {
-			definition: "nodes: {a: {kind: branch, prep: {input_map: {n: $run.x, z: $run.x}}, flow: {inputs: {n: int, m: int}, nodes: {b: {service: s}}}}}",
-			params:     `{"x":"q"}`, err: `$params.z: is not declared: there is n, m`},
+			definition: "nodes: {a: {kind: branch, prep: {input_map: {n: $run.x, z: $run.x}}, " +
+				"flow: {inputs: {n: int, m: int}, nodes: {b: {service: s}}}}}",
+			params: `{"x":"q"}`, err: `$params.z: is not declared: there is n, m`},
 		"a graph in a dag": {
-			definition: "nodes: {a: {kind: branch, prep: {input_map: {n: $run.x}}, flow: {inputs: {n: int, m: int = 2}, start: b, nodes: {b: {service: s, prep: {input_map: {n: $params.n, m: $params.m}}, post: {output_key: got}}}}}}",
-			params:     `{"x":1}`, result: `{"a":{"got":{"m":2,"n":1}}}`},
+			definition: "nodes: {a: {kind: branch, prep: {input_map: {n: $run.x}}, flow: " +
+				"{inputs: {n: int, m: int = 2}, start: b, nodes: {b: {service: s, prep: " +
+				"{input_map: {n: $params.n, m: $params.m}}, post: {output_key: got}}}}}}",
+			params: `{"x":1}`, result: `{"a":{"got":{"m":2,"n":1}}}`},
 		"what a handler makes": {
-			definition: "nodes: {a: {kind: branch, prep: {service: p}, flow: {inputs: {run: object, m: int = 2}, nodes: {b: {service: s, prep: {input_key: $run.m}}}}}}",
-			params:     `{"x":1}`, result: `{"a":{"b":2}}`},
+			definition: "nodes: {a: {kind: branch, prep: {service: p}, flow: {inputs: {run: " +
+				"object, m: int = 2}, nodes: {b: {service: s, prep: {input_key: $run.m}}}}}}",
+			params: `{"x":1}`, result: `{"a":{"b":2}}`},
 		"and what it must not": {
 			definition: "nodes: {a: {kind: branch, prep: {service: p}, flow: {inputs: {m: int = 2}, nodes: {b: {service: s}}}}}",
 			params:     `{"x":1}`, err: `$params.run: is not declared: there is m`},

@@ -59,11 +59,13 @@ func listOfNumbers(n int) string {
 func TestOnlyFailedUnitsRunAgain(t *testing.T) {
 	const units = 10_000
 	for name, definition := range map[string]string{
-		"fanout":  "mode: dag\nnodes: {f: {service: s, each: {items: $run.list, on_error: collect}}}",
-		"foreach": "start: f\nnodes: {f: {kind: foreach, service: s, parallel_mode: concurrent, prep: {input_key: $params.list}, post: {output_key: f}}}",
+		"fanout": "mode: dag\nnodes: {f: {service: s, each: {items: $run.list, on_error: collect}}}",
+		"foreach": "start: f\nnodes: {f: {kind: foreach, service: s, parallel_mode: concurrent, " +
+			"prep: {input_key: $params.list}, post: {output_key: f}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &bench{t: t, state: flow.NewState("t", flowtest.Plan(t, definition)), env: flow.Env{Now: epoch, Member: "m", Limits: flow.Limits{Events: 100}}}
+			b := &bench{t: t, state: flow.NewState("t", flowtest.Plan(t, definition)),
+				env: flow.Env{Now: epoch, Member: "m", Limits: flow.Limits{Events: 100}}}
 			b.do(flow.Start{Params: json.RawMessage(`{"list":` + listOfNumbers(units) + `}`)})
 			require.Equal(t, units, b.work(func(unit int) bool { return unit == 77 }))
 			require.Equal(t, flow.TaskFailed, b.state.Status)

@@ -375,7 +375,8 @@ func (s *State) appendAsk(effects []Effect) []Effect {
 
 // describeWait returns the Wait for the next permit.
 func (p *Permits) describeWait(a Address) Wait {
-	return Wait{Address: a, For: WaitsForPermit, Key: p.Next().Key, Text: fmt.Sprintf("it waits for %s, %s", p.Next().Key, p.Next().describeLimit()), Since: p.AskedAt}
+	return Wait{Address: a, For: WaitsForPermit, Key: p.Next().Key,
+		Text: fmt.Sprintf("it waits for %s, %s", p.Next().Key, p.Next().describeLimit()), Since: p.AskedAt}
 }
 
 // WaitsForPermit is the reason of a Wait that ends when another holder of the same key ends.

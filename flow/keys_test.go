@@ -21,7 +21,8 @@ func keyed(t *testing.T, definition, params string) *table {
 }
 
 func TestAJobIsDispatchedWhenItHasItsPermit(t *testing.T) {
-	tb := keyed(t, `{start: a, nodes: {a: {service: s, timeout_ms: 500, concurrency: {key: $params.customer, limit: 3, fair: $params.user}, priority: $params.p}}}`,
+	tb := keyed(t, `{start: a, nodes: {a: {service: s, timeout_ms: 500, concurrency: {key: `+
+		`$params.customer, limit: 3, fair: $params.user}, priority: $params.p}}}`,
 		`{"customer":"c7","user":"u1","p":7}`)
 	require.Empty(t, tb.jobs)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
@@ -54,7 +55,8 @@ func TestAJobIsDispatchedWhenItHasItsPermit(t *testing.T) {
 }
 
 func TestEachAttemptRequestsItsPermitAndRetryDelaysHoldNone(t *testing.T) {
-	tb := keyed(t, `{start: a, nodes: {a: {service: third, max_retries: 2, wait_ms: 100, concurrency: {limit: 1}, rate: {limit: 5, per: 1s}}}}`, `{}`)
+	tb := keyed(t, `{start: a, nodes: {a: {service: third, max_retries: 2, wait_ms: 100, `+
+		`concurrency: {limit: 1}, rate: {limit: 5, per: 1s}}}}`, `{}`)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
 	for attempt := 1; attempt <= 3; attempt++ {
 		at.Attempt = attempt
@@ -71,7 +73,8 @@ func TestEachAttemptRequestsItsPermitAndRetryDelaysHoldNone(t *testing.T) {
 
 func TestEachUnitHasTheKeyOfItsItem(t *testing.T) {
 	for _, definition := range []string{
-		`{start: a, nodes: {a: {kind: foreach, parallel_mode: concurrent, service: s, prep: {input_key: $params.list}, concurrency: {name: crm, key: $item.id, limit: 1}}}}`,
+		`{start: a, nodes: {a: {kind: foreach, parallel_mode: concurrent, service: s, prep: ` +
+			`{input_key: $params.list}, concurrency: {name: crm, key: $item.id, limit: 1}}}}`,
 		`{nodes: {a: {service: s, each: {items: $run.list}, concurrency: {name: crm, key: $item.id, limit: 1}}}}`,
 	} {
 		tb := keyed(t, definition, `{"list":[{"id":"x"},{"id":7},{"no":1}]}`)
@@ -189,7 +192,9 @@ func TestLongKeysStayDistinct(t *testing.T) {
 	}
 	var all []string
 	for _, end := range []string{"a", "b", "\\u0000"} {
-		tb := keyed(t, `{start: a, nodes: {a: {service: s, concurrency: {key: $params.k, limit: 1, name: `+long[:200]+`}}}}`, `{"k":"`+long+end+`"}`)
+		tb := keyed(t,
+			`{start: a, nodes: {a: {service: s, concurrency: {key: $params.k, limit: 1, name: `+
+				long[:200]+`}}}}`, `{"k":"`+long+end+`"}`)
 		key := tb.asks[0].Key
 		require.LessOrEqual(t, len(key), 400)
 		require.True(t, flow.IsText(key))
@@ -201,7 +206,8 @@ func TestLongKeysStayDistinct(t *testing.T) {
 // The compensations of the retried task were cut short, so it has units to undo before it has begun
 // again.
 func TestARepeatedRefusalDuringCompensationChangesNothing(t *testing.T) {
-	tb := keyed(t, `{concurrency: {limit: 1, when_full: refuse}, nodes: {a: {service: s, compensate: undo}, b: {service: s, compensate: undo},
+	tb := keyed(t,
+		`{concurrency: {limit: 1, when_full: refuse}, nodes: {a: {service: s, compensate: undo}, b: {service: s, compensate: undo},
 		c: {service: boom, depends_on: [a, b]}, undo: {service: s}}}`, `{}`)
 	tb.grant()
 	for tb.state.Closing == nil {
@@ -227,7 +233,8 @@ func TestARepeatedRefusalDuringCompensationChangesNothing(t *testing.T) {
 }
 
 func TestAHolderThatWaitsForItsRateIsEvicted(t *testing.T) {
-	tb := keyed(t, `{start: a, nodes: {a: {service: s, on_error: fail, concurrency: {limit: 1, when_full: cancel_running}, rate: {limit: 1, per: 1h}}}}`, `{}`)
+	tb := keyed(t, `{start: a, nodes: {a: {service: s, on_error: fail, concurrency: {limit: 1, `+
+		`when_full: cancel_running}, rate: {limit: 1, per: 1h}}}}`, `{}`)
 	at := tb.asks[0].Address
 	tb.tell(flow.Granted{Address: at, Key: "jobs:f/a"})
 	require.Len(t, tb.held, 1)

@@ -26,7 +26,8 @@ type Limits struct {
 
 // DefaultLimits are the limits for fields that are zero.
 var DefaultLimits = Limits{
-	Depth: 16, Units: 100_000, Steps: 1_000_000, Window: 2_000, Deliveries: 5, Events: 1_000, Value: 1 << 20, Shared: 64 << 20, Levels: 1_000,
+	Depth: 16, Units: 100_000, Steps: 1_000_000, Window: 2_000, Deliveries: 5, Events: 1_000,
+	Value: 1 << 20, Shared: 64 << 20, Levels: 1_000,
 }
 
 // OrDefault returns the limits with zero fields replaced by their defaults.
@@ -61,7 +62,8 @@ func CheckJSON(v json.RawMessage) error {
 // checkValue rejects a value that is too large or too deep, or that a store could not hold.
 func (l Limits) checkValue(what string, v json.RawMessage) error {
 	if len(v) > l.Value {
-		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data elsewhere and pass a reference", what, len(v), l.Value)
+		return Errorf(Limit, "%s has %d bytes, more than the limit of %d; keep large data "+
+			"elsewhere and pass a reference", what, len(v), l.Value)
 	}
 	if !utf8.Valid(v) {
 		return Errorf(Invalid, "%s is not UTF-8 text", what)
@@ -132,7 +134,8 @@ const NoText = "is not UTF-8 text, or holds the character U+0000: no store can k
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 // NoName is the error text for a name for which IsName is false.
-const NoName = "holds the character U+FFFD, which stands for text that was lost, such as half of a surrogate pair (\"\\ud800\"): send the whole text as UTF-8"
+const NoName = "holds the character U+FFFD, which stands for text that was lost, such as half " +
+	"of a surrogate pair (\"\\ud800\"): send the whole text as UTF-8"
 
 // IsName reports whether a text can identify something: stores can hold it, and no part of it was
 // lost on the way.

@@ -65,7 +65,8 @@ func TestAdoptedWorkIsRedeliveredWithoutLimit(t *testing.T) {
 			for lost := range 4 * flow.DefaultLimits.Deliveries {
 				jobs := do(fmt.Sprint("m", lost+1), flow.Recover{})
 				require.Len(t, jobs, 1)
-				require.Equal(t, []any{at, lost + 1, true}, []any{jobs[0].Address, jobs[0].Given, jobs[0].Again}, "it stays the same attempt, which may have begun")
+				require.Equal(t, []any{at, lost + 1, true}, []any{jobs[0].Address, jobs[0].Given,
+					jobs[0].Again}, "it stays the same attempt, which may have begun")
 				do(fmt.Sprint("m", lost+1), flow.Begin{Address: at, Carrier: jobs[0].Carrier})
 			}
 			require.Equal(t, flow.TaskRunning, s.Status)

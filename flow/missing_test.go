@@ -36,7 +36,8 @@ func (tb *table) visited() (nodes []string) {
 }
 
 func TestAConditionThatComparesSomethingMissingFailsItsStep(t *testing.T) {
-	const text = `size: choice_cases[0]: expression {"gt":["$params.ammount",1000]}: $params.ammount is missing: see that it is there, or ask {"exists": "$params.ammount"} first`
+	const text = `size: choice_cases[0]: expression {"gt":["$params.ammount",1000]}: ` +
+		`$params.ammount is missing: see that it is there, or ask {"exists": "$params.ammount"} first`
 	for name, tt := range map[string]struct {
 		say     string
 		status  flow.TaskStatus
@@ -71,7 +72,8 @@ func TestAFailedConditionIsNotRetried(t *testing.T) {
 		"dag":   `mode: dag, nodes: {x: {service: echo, when: {expr: "run.none == 1"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			tb := newTable(t, flowtest.Plan(t, "start: s\nnodes: {s: {kind: subflow, failure_strategy: retry, max_retries: 5, flow: {"+inside+"}}}\n"))
+			tb := newTable(t, flowtest.Plan(t, "start: s\nnodes: {s: {kind: subflow, "+
+				"failure_strategy: retry, max_retries: 5, flow: {"+inside+"}}}\n"))
 			tb.toTheEnd()
 			require.Equal(t, flow.TaskFailed, tb.state.Status)
 			require.Equal(t, 2, tb.state.Steps, "the condition, and the subflow")
@@ -81,7 +83,8 @@ func TestAFailedConditionIsNotRetried(t *testing.T) {
 }
 
 func TestANestedFlowTreatsMissingValuesLikeItsParent(t *testing.T) {
-	const inside = `s: {kind: subflow, flow: {%s start: x, nodes: {x: {kind: choice, choice_cases: [{action: a, expr: {eq: [$shared.none, null]}}]}}}}`
+	const inside = `s: {kind: subflow, flow: {%s start: x, nodes: {x: {kind: choice, ` +
+		`choice_cases: [{action: a, expr: {eq: [$shared.none, null]}}]}}}}`
 	for say, want := range map[string]flow.TaskStatus{
 		``:                  flow.TaskCompleted,
 		`on_missing: fail,`: flow.TaskFailed,
@@ -125,5 +128,6 @@ nodes:
 `))
 	tb.toTheEnd()
 	require.Equal(t, flow.TaskFailed, tb.state.Status)
-	require.Contains(t, tb.state.Error, `c: when.expr: expression "deps.b.x > 1": deps.b.x is missing: see that it is there, or ask has(deps.b.x) first`)
+	require.Contains(t, tb.state.Error, `c: when.expr: expression "deps.b.x > 1": deps.b.x is `+
+		`missing: see that it is there, or ask has(deps.b.x) first`)
 }

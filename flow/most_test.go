@@ -46,7 +46,8 @@ func TestADecisionBeginsNoMoreNodesThanItsLimit(t *testing.T) {
 }
 
 func TestAGraphIgnoresTheLimitOfAttempts(t *testing.T) {
-	tb := newTable(t, flowtest.Plan(t, `{"start":"a","nodes":{"a":{"service":"echo"},"b":{"service":"echo"}},"edges":[{"from":"a","action":"default","to":"b"}]}`))
+	tb := newTable(t, flowtest.Plan(t,
+		`{"start":"a","nodes":{"a":{"service":"echo"},"b":{"service":"echo"}},"edges":[{"from":"a","action":"default","to":"b"}]}`))
 	tb.env.Most = 1
 	d, err := tb.decide("", flow.Start{Version: "v", Params: json.RawMessage(`{}`)})
 	require.NoError(t, err)

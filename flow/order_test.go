@@ -49,7 +49,9 @@ func tame(part any) any {
 	case n["mode"] == "dag":
 		n["on_error"] = "continue"
 	case n["start"] != nil:
-		return flowtest.Object{"start": "x", "nodes": flowtest.Object{"x": flowtest.Object{"service": oneOfKeys(n, "echo", "boom"), "post": flowtest.Object{"output_key": "out"}}}}
+		return flowtest.Object{"start": "x",
+			"nodes": flowtest.Object{"x": flowtest.Object{"service": oneOfKeys(n, "echo", "boom"),
+				"post": flowtest.Object{"output_key": "out"}}}}
 	case n["signal_key"] != nil:
 		n["signal_key"] = "$shared.flag"
 	case n["approval_key"] != nil:

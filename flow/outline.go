@@ -30,7 +30,8 @@ func (o Outline) State(plan *Plan) *State {
 	}
 	s := NewState(o.Task, plan)
 	Evolve(s, &Event{Type: TaskCreated, Version: o.Version, Params: params, At: o.CreatedAt})
-	s.Status, s.Error, s.Steps, s.Followed, s.UpdatedAt, s.EndedAt, s.Deadline, s.DeadlineLeft = o.Status, o.Error, o.Steps, o.Followed, o.UpdatedAt, o.EndedAt, 0, 0
+	s.Status, s.Error, s.Steps, s.Followed, s.UpdatedAt, s.EndedAt, s.Deadline,
+		s.DeadlineLeft = o.Status, o.Error, o.Steps, o.Followed, o.UpdatedAt, o.EndedAt, 0, 0
 	s.Root.Cursor, s.Root.LastAction = o.Cursor, o.LastAction
 	if o.Paused {
 		s.PausedAt = o.UpdatedAt
@@ -41,7 +42,8 @@ func (o Outline) State(plan *Plan) *State {
 // Abandon ends an unreadable task that a user has canceled. None of its work can be undone, and no
 // attempt in flight can be withdrawn.
 func Abandon(s *State, now int64, why string) Decision {
-	e := Event{Type: TaskEnded, Status: string(TaskCanceled), Error: truncateText("canceled without being read: "+why, maxErrorText), At: now}
+	e := Event{Type: TaskEnded, Status: string(TaskCanceled),
+		Error: truncateText("canceled without being read: "+why, maxErrorText), At: now}
 	Evolve(s, &e)
 	return Decision{Events: []Event{e}, Effects: appendEffects(nil, s, &e)}
 }

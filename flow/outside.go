@@ -138,7 +138,8 @@ func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 	}
 	e := st.newEvent(AttemptDeferred)
 	e.Unit, e.Attempt, e.Output, e.Input = c.Unit, c.Attempt, output, listOfExternals(jobs)
-	e.Worker, e.URL, e.Log, e.Metrics = truncateText(cmp.Or(c.Worker, u.Live.Worker), MaxName), truncateText(c.URL, MaxName), c.Log, metricsOf(c)
+	e.Worker, e.URL, e.Log, e.Metrics = truncateText(cmp.Or(c.Worker, u.Live.Worker), MaxName),
+		truncateText(c.URL, MaxName), c.Log, metricsOf(c)
 	if !st.Node.Patient {
 		e.Due = u.Live.Due
 	}
@@ -356,7 +357,8 @@ func (s *State) appendTrack(effects []Effect, e *Event) []Effect {
 	list := decodeExternals(e)
 	t := Track{Address: e.Address(), Jobs: make([]External, len(list))}
 	for i, x := range list {
-		t.Jobs[i] = External{Task: s.Task, Job: JobID(s.Task, e.Address()), Index: i, Service: x.Service, ID: x.ID, Data: x.Data, StartedAt: e.At, Pending: x.Pending}
+		t.Jobs[i] = External{Task: s.Task, Job: JobID(s.Task, e.Address()), Index: i,
+			Service: x.Service, ID: x.ID, Data: x.Data, StartedAt: e.At, Pending: x.Pending}
 	}
 	return append(effects, Over{e.Address(), st.unitExec(e.Unit).Type == ExecQueue, End{Metrics: e.Metrics}}, t)
 }

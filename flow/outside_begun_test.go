@@ -155,8 +155,14 @@ func TestAHistoryHasTheStartOfWorkElsewhere(t *testing.T) {
 		"of work outside that is under way": {begunOutside, func(tb *table) {
 			tb.do(flow.Report{Address: first(), Deferred: []flow.External{{Service: "svc", ID: "j"}}})
 		}, []int64{500, 500, 500}},
-		"of a program that tells by files": {byFiles, func(tb *table) { tb.do(flow.Begin{Address: first(), Carrier: tb.env.Member}) }, []int64{0, 700, 700}},
-		"of a program that does not":       {"start: a\nnodes: {a: {exec: {type: process, command: ls}}}", func(tb *table) { tb.do(flow.Begin{Address: first(), Carrier: tb.env.Member}) }, []int64{500, 500, 500}},
+		"of a program that tells by files": {byFiles,
+			func(tb *table) { tb.do(flow.Begin{Address: first(), Carrier: tb.env.Member}) },
+			[]int64{0, 700, 700}},
+		"of a program that does not": {"start: a\nnodes: {a: {exec: {type: process, " +
+			"command: ls}}}", func(tb *table) {
+			tb.do(flow.Begin{Address: first(),
+				Carrier: tb.env.Member})
+		}, []int64{500, 500, 500}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := defers(t, tt.definition)

@@ -132,15 +132,22 @@ func TestTheFormerCarrierCannotReportOnAWaitingAttempt(t *testing.T) {
 
 func TestOutputsThatMayNameExternalJobs(t *testing.T) {
 	for name, tt := range map[string]struct{ output, out, err string }{
-		"an empty list is a plain output":      {output: `{"deferred": []}`, out: `{"deferred": []}`},
-		"a list of texts is a plain output":    {output: `{"deferred": ["a"]}`, out: `{"deferred": ["a"]}`},
-		"what is no list is a plain output":    {output: `{"deferred": true}`, out: `{"deferred": true}`},
-		"a list by itself is a plain output":   {output: `[{"service_type": "s", "job_id": "j"}]`, out: `[{"service_type": "s", "job_id": "j"}]`},
-		"an entry without service_type fails":  {output: `{"deferred": [{"job_id": "j1"}]}`, err: `deferred[0] has no service_type: say which service the job "j1" is with`},
-		"one of them without it fails":         {output: `{"deferred": [{"service_type": "s", "job_id": "j"}, {"job_id": "j2"}]}`, err: "deferred[1] has no service_type"},
-		"one that is no object fails":          {output: `{"deferred": [{"service_type": "s", "job_id": "j"}, 7]}`, err: "deferred[1] is a number"},
-		"an entry without job_id fails":        {output: `{"deferred": [{"service_type": "s"}]}`, err: "deferred[0] has no job_id"},
-		"more than a thousand of them fail it": {output: `{"deferred": [` + strings.Repeat(`{"service_type":"s","job_id":"j"},`, 1000) + `{"service_type":"s","job_id":"j"}]}`, err: "more than the 1000"},
+		"an empty list is a plain output":   {output: `{"deferred": []}`, out: `{"deferred": []}`},
+		"a list of texts is a plain output": {output: `{"deferred": ["a"]}`, out: `{"deferred": ["a"]}`},
+		"what is no list is a plain output": {output: `{"deferred": true}`, out: `{"deferred": true}`},
+		"a list by itself is a plain output": {output: `[{"service_type": "s", "job_id": "j"}]`,
+			out: `[{"service_type": "s", "job_id": "j"}]`},
+		"an entry without service_type fails": {output: `{"deferred": [{"job_id": "j1"}]}`,
+			err: `deferred[0] has no service_type: say which service the job "j1" is with`},
+		"one of them without it fails": {output: `{"deferred": [{"service_type": "s", ` +
+			`"job_id": "j"}, {"job_id": "j2"}]}`, err: "deferred[1] has no service_type"},
+		"one that is no object fails": {output: `{"deferred": [{"service_type": "s", ` +
+			`"job_id": "j"}, 7]}`, err: "deferred[1] is a number"},
+		"an entry without job_id fails": {output: `{"deferred": [{"service_type": "s"}]}`,
+			err: "deferred[0] has no job_id"},
+		"more than a thousand of them fail it": {output: `{"deferred": [` + strings.Repeat(
+			`{"service_type":"s","job_id":"j"},`, 1000) + `{"service_type":"s","job_id":"j"}]}`,
+			err: "more than the 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := deferred(t, tt.output)
@@ -155,7 +162,8 @@ func TestOutputsThatMayNameExternalJobs(t *testing.T) {
 
 func TestExternalJobsAreTrackedWithAllTheirData(t *testing.T) {
 	tb := defers(t, deferring)
-	d := tb.must(t, flow.Report{Address: first(), Output: json.RawMessage(`{"deferred": [{"job_id": "j", "url": "mock://success"}], "note": 1}`)})
+	d := tb.must(t, flow.Report{Address: first(),
+		Output: json.RawMessage(`{"deferred": [{"job_id": "j", "url": "mock://success"}], "note": 1}`)})
 	var track flow.Track
 	for _, e := range d.Effects {
 		if e, ok := e.(flow.Track); ok {
@@ -165,7 +173,8 @@ func TestExternalJobsAreTrackedWithAllTheirData(t *testing.T) {
 	require.Equal(t, []flow.External{{Task: "task-1", Job: flow.JobID("task-1", first()), Service: "custom_http", ID: "j",
 		Data: json.RawMessage(`{"job_id": "j", "url": "mock://success"}`), StartedAt: tb.env.Now}}, track.Jobs)
 	tb.must(t, outsideEnded(0, `{"status": "success"}`, ""))
-	require.JSONEq(t, `{"deferred": [{"job_id": "j", "url": "mock://success"}], "note": 1}`, string(tb.state.Root.Shared["out"]), "without data all of it is the output")
+	require.JSONEq(t, `{"deferred": [{"job_id": "j", "url": "mock://success"}], "note": 1}`,
+		string(tb.state.Root.Shared["out"]), "without data all of it is the output")
 }
 
 func TestOrkAttemptsMayWaitAndOnlyExplicitTimeoutsContinue(t *testing.T) {

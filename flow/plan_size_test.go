@@ -44,20 +44,37 @@ func TestTheSizeOfAPlanIsAboutItsMemory(t *testing.T) {
 	// creates the data that is only allocated once
 	heldBy(t, `{"nodes":{"a":{"kind":"timer","params":{"delay_ms":0},"when":{"expr":"true"}}}}`)
 	for name, text := range map[string]string{
-		"a chain":     flowtest.LargeDag(2_122, func(i int) string { return strings.Repeat(fmt.Sprintf(`"n%d"`, i-1), min(i, 1)) }),
-		"a graph":     string(flowtest.Chain(2_122)),
-		"fan-outs":    `{"mode":"dag","nodes":{` + many(2_000, func(int) string { return `{"service":"s","each":{"items":"$run.list"}}` }) + `}}`,
-		"long params": `{"mode":"dag","nodes":{` + many(20, func(int) string { return `{"service":"s","params":{"x":"` + strings.Repeat("y", 100_000) + `"}}` }) + `}}`,
-		"expressions": `{"mode":"dag","nodes":{` + many(300, func(i int) string { return fmt.Sprintf(`{"service":"s","when":{"expr":"run.x > %d"}}`, i) }) + `}}`,
+		"a chain": flowtest.LargeDag(2_122, func(i int) string {
+			return strings.Repeat(
+				fmt.Sprintf(`"n%d"`, i-1), min(i, 1))
+		}),
+		"a graph": string(flowtest.Chain(2_122)),
+		"fan-outs": `{"mode":"dag","nodes":{` + many(2_000,
+			func(int) string { return `{"service":"s","each":{"items":"$run.list"}}` }) + `}}`,
+		"long params": `{"mode":"dag","nodes":{` + many(20,
+			func(int) string {
+				return `{"service":"s","params":{"x":"` + strings.Repeat("y",
+					100_000) + `"}}`
+			}) + `}}`,
+		"expressions": `{"mode":"dag","nodes":{` + many(300,
+			func(i int) string {
+				return fmt.Sprintf(`{"service":"s","when":{"expr":"run.x > %d"}}`,
+					i)
+			}) + `}}`,
 		"long expressions": `{"mode":"dag","nodes":{` + many(100, func(i int) string {
 			return fmt.Sprintf(`{"service":"s","when":{"expr":"run.x > %d%s"}}`, i, strings.Repeat(" && run.y < 10", 20))
 		}) + `}}`,
 		"conditions": `{"start":"n0","nodes":{` + many(500, func(int) string {
 			return `{"kind":"choice","choice_cases":[{"action":"a","expr":{"and":[{"gt":["$params.n",10]},{"eq":["$shared.x","y"]}]}}]}`
 		}) + `}}`,
-		"patterns":          `{"mode":"dag","nodes":{` + many(500, func(int) string { return `{"service":"s","when":{"if":{"run":{"plan":"free","list":[1,2,3]}}}}` }) + `}}`,
-		"flows inside":      `{"mode":"dag","nodes":{` + many(500, func(int) string { return `{"kind":"branch","flow":{"start":"x","nodes":{"x":{"service":"s"}}}}` }) + `}}`,
-		"branches of graph": `{"start":"n0","nodes":{` + many(500, func(int) string { return `{"kind":"parallel","parallel_services":["a","b","c"]}` }) + `}}`,
+		"patterns": `{"mode":"dag","nodes":{` + many(500,
+			func(int) string { return `{"service":"s","when":{"if":{"run":{"plan":"free","list":[1,2,3]}}}}` }) +
+			`}}`,
+		"flows inside": `{"mode":"dag","nodes":{` + many(500,
+			func(int) string { return `{"kind":"branch","flow":{"start":"x","nodes":{"x":{"service":"s"}}}}` }) +
+			`}}`,
+		"branches of graph": `{"start":"n0","nodes":{` + many(500,
+			func(int) string { return `{"kind":"parallel","parallel_services":["a","b","c"]}` }) + `}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, bytes := heldBy(t, text)

@@ -87,7 +87,8 @@ const ProgramTimeout = "execution timeout"
 
 // allTexts returns all texts of the program.
 func (p *Program) allTexts() []string {
-	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode, p.OutputMode, p.URL, p.Executor, p.Report}, p.Args...)
+	all := append([]string{p.Command, p.File, p.Module, p.Function, p.Python, p.Root, p.StdinMode,
+		p.OutputMode, p.URL, p.Executor, p.Report}, p.Args...)
 	for name, value := range p.Env {
 		all = append(all, name, value)
 	}

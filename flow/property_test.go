@@ -44,7 +44,8 @@ func promisesHold(t require.TestingT, d flowtest.Dice) {
 		tb.ask("", flow.RetryTask{})
 		tb.happen(d, 100)
 		tb.crash("after all", 0)
-		require.True(t, tb.drain(), "the retried task is stuck: %s\nthe last events: %s", stateText(tb.state), tb.rows[max(0, len(tb.rows)-5):])
+		require.True(t, tb.drain(), "the retried task is stuck: %s\nthe last events: %s",
+			stateText(tb.state), tb.rows[max(0, len(tb.rows)-5):])
 	}
 	require.NoError(t, orderedEvents(tb.events))
 	tb.wait(10_000)
@@ -80,7 +81,8 @@ func TestEventsSurviveTheJournal(t *testing.T) {
 func randomEvent(rt *rapid.T) flow.Event {
 	e := rapid.Make[flow.Event]().Draw(rt, "event")
 	for _, v := range []*json.RawMessage{&e.Input, &e.Output, &e.Details, &e.Metrics, &e.Params, &e.Permits} {
-		*v = json.RawMessage(flowtest.OneOf(flowtest.Rapid{T: rt}, "value", "", `1`, `null`, `"<&> h\u00e9"`, `{"big": 12345678901234567890 }`))
+		*v = json.RawMessage(flowtest.OneOf(flowtest.Rapid{T: rt}, "value", "", `1`, `null`,
+			`"<&> h\u00e9"`, `{"big": 12345678901234567890 }`))
 		if len(*v) == 0 {
 			*v = nil
 		}
@@ -127,7 +129,8 @@ func TestUnusableSnapshotsAreRejected(t *testing.T) {
 		require.False(t, ok, "it has another number of nodes than the plan")
 	}
 	another := append([]byte{flow.SnapshotFormat + 1}, good[1:]...)
-	for _, broken := range [][]byte{nil, another, append(good[:len(good):len(good)], 0), []byte(`{"Format":1,"State":{}}`), {flow.SnapshotFormat}} {
+	for _, broken := range [][]byte{nil, another, append(good[:len(good):len(good)], 0),
+		[]byte(`{"Format":1,"State":{}}`), {flow.SnapshotFormat}} {
 		_, ok := flow.DecodeSnapshot(broken, plan)
 		require.False(t, ok, "the caller folds the journal instead: %q", broken)
 	}

@@ -38,7 +38,8 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		if waits := tb.outside(); len(waits) > 0 {
 			at = flowtest.OneOf(d, "outside", waits...)
 		}
-		return request, flow.ExternalEnded{Address: at, Index: flowtest.Between(d, "index", 0, 1), Output: json.RawMessage(`1`), Error: flowtest.OneOf(d, "failure", "", "it broke")}
+		return request, flow.ExternalEnded{Address: at, Index: flowtest.Between(d, "index", 0, 1),
+			Output: json.RawMessage(`1`), Error: flowtest.OneOf(d, "failure", "", "it broke")}
 	case 15:
 		return request, flow.Granted{Address: tb.randomAddress(d), Key: flowtest.OneOf(d, "granted", "jobs:/a:k", "nonsense")}
 	case 0:
@@ -51,16 +52,21 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		}
 		return request, flow.Start{}
 	case 3, 4:
-		key, value := flowtest.OneOf(d, "key", "flag", "verdict", "out", "_rt", ""), flowtest.OneOf(d, "value", `true`, `false`, `"go"`, `null`, ` {"x" : [1 ]}`, `0`, `[4 ,5]`, `[{"x": 6}]`, `[[[[{"x":[1]}]]]]`, `[[[[[[[]]]]]]]`)
+		key, value := flowtest.OneOf(d, "key", "flag", "verdict", "out", "_rt", ""),
+			flowtest.OneOf(d, "value", `true`, `false`, `"go"`, `null`, ` {"x" : [1 ]}`, `0`,
+				`[4 ,5]`, `[{"x": 6}]`, `[[[[{"x":[1]}]]]]`, `[[[[[[[]]]]]]]`)
 		return request, flow.Signal{Key: key, Value: json.RawMessage(value)}
 	case 5:
-		return request, flow.Claim{Address: tb.randomAddress(d), Worker: flowtest.OneOf(d, "worker", "w1", "w2"), Token: tb.token(d), Until: tb.env.Now + 150}
+		return request, flow.Claim{Address: tb.randomAddress(d), Worker: flowtest.OneOf(d, "worker",
+			"w1", "w2"), Token: tb.token(d), Until: tb.env.Now + 150}
 	case 6:
-		return request, flow.Extend{Address: tb.randomAddress(d), Worker: flowtest.OneOf(d, "worker", "w1", "w2"), Token: tb.token(d), Until: tb.env.Now + 150}
+		return request, flow.Extend{Address: tb.randomAddress(d),
+			Worker: flowtest.OneOf(d, "worker", "w1", "w2"), Token: tb.token(d), Until: tb.env.Now + 150}
 	case 7:
 		return request, flow.GiveBack{Address: tb.randomAddress(d), Token: tb.token(d)}
 	case 8:
-		return request, flow.Note{Address: tb.randomAddress(d), Token: flowtest.OneOf(d, "", "t1"), Text: flowtest.OneOf(d, "note", "running", "\xff", strings.Repeat("x", 300))}
+		return request, flow.Note{Address: tb.randomAddress(d), Token: flowtest.OneOf(d, "", "t1"),
+			Text: flowtest.OneOf(d, "note", "running", "\xff", strings.Repeat("x", 300))}
 	case 9:
 		if flowtest.Chance(d, 20) {
 			return request, flow.FailStep{Address: tb.randomAddress(d), Error: "crashed"}
@@ -71,7 +77,8 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		case flowtest.Chance(d, 30):
 			return request, flow.Leave{Return: flow.Return{Grace: flowtest.OneOf[int64](d, "grace", 0, 100)}}
 		case flowtest.Chance(d, 50):
-			return request, flow.Bring{Address: at, Carrier: tb.env.Member, Worker: "w1", Given: flowtest.Between(d, "given", 0, 1), Since: tb.enqueued(d, at)}
+			return request, flow.Bring{Address: at, Carrier: tb.env.Member, Worker: "w1",
+				Given: flowtest.Between(d, "given", 0, 1), Since: tb.enqueued(d, at)}
 		}
 		if flowtest.Chance(d, 30) {
 			return request, flow.Inquire{tb.randomAddress(d), tb.env.Member, flowtest.Between(d, "given", 0, 2)}
@@ -87,7 +94,8 @@ func (tb *table) randomCommand(d flowtest.Dice) (string, flow.Command) {
 		return request, flow.RetryTask{Node: flowtest.OneOf(d, "retried", "", "", tb.randomAddress(d).Node)}
 	case 13:
 		items := []json.RawMessage{json.RawMessage(`7`), nil, json.RawMessage(`{"x": [ 1]}`)}[:flowtest.Between(d, "items", 0, 3)]
-		return request, flow.Append{Address: tb.randomFanout(d), Items: items, Route: flowtest.OneOf(d, "route", "", "", "push", "queue", "direct")}
+		return request, flow.Append{Address: tb.randomFanout(d), Items: items,
+			Route: flowtest.OneOf(d, "route", "", "", "push", "queue", "direct")}
 	case 14:
 		return request, tb.finishDirectly(tb.randomAddress(d), flowtest.OneOf(d, "direct", "", "", "no"))
 	}
@@ -110,7 +118,8 @@ func (tb *table) randomReport(d flowtest.Dice) flow.Report {
 	if flowtest.Chance(d, 20) {
 		r.Deferred = []flow.External{{Service: "s", ID: "j", Pending: flowtest.Chance(d, 60)}}
 	}
-	r.Output = json.RawMessage(flowtest.OneOf(d, "result", ``, `null`, `1`, `{"action": "go", "x":[1, 2]}`, `{"x":[[[[[]]]]]}`, `"`+strings.Repeat("y", 3000)+`"`))
+	r.Output = json.RawMessage(flowtest.OneOf(d, "result", ``, `null`, `1`,
+		`{"action": "go", "x":[1, 2]}`, `{"x":[[[[[]]]]]}`, `"`+strings.Repeat("y", 3000)+`"`))
 	r.Error = flowtest.OneOf(d, "error", "", "", "boom \xff<\u2028>", strings.Repeat("z", 100))
 	r.Details = json.RawMessage(flowtest.OneOf(d, "details", "", "", `{"k": 1}`, `{`))
 	r.Metrics = json.RawMessage(flowtest.OneOf(d, "metrics", "", "", `[{"name": "a", "count": 1}]`, `[`, `{}`))
@@ -142,7 +151,8 @@ func (tb *table) randomAddress(d flowtest.Dice) flow.Address {
 		return flowtest.OneOf(d, "known", known[max(0, len(known)-20):]...)
 	}
 	return flow.Address{Scope: flowtest.OneOf(d, "scope", "", "a#1", "x/y"), Node: flowtest.OneOf(d, "node", "a", "b", "nope"),
-		Visit: flowtest.Between(d, "visit", -1, 2), Unit: flowtest.Between(d, "unit", -1, 9), Attempt: flowtest.Between(d, "attempt", -1, 2)}
+		Visit: flowtest.Between(d, "visit", -1, 2), Unit: flowtest.Between(d, "unit", -1, 9),
+		Attempt: flowtest.Between(d, "attempt", -1, 2)}
 }
 
 // enqueued returns when an attempt was enqueued, or another time.

@@ -18,16 +18,25 @@ import (
 func readable(t *testing.T) map[string]func() *flow.State {
 	states := map[string]func() *flow.State{}
 	for name, tc := range map[string]struct{ definition, params string }{
-		"a parallel":        {`{"start":"a","nodes":{"a":{"kind":"parallel","parallel_services":["x","y"],"exec_type":"queue"}}}`, `{}`},
-		"a parallel's list": {`{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"queue","params":{"services":"$params.services"}}}}`, `{"services":["x","y"]}`},
-		"a foreach":         {`{"start":"a","nodes":{"a":{"kind":"foreach","service":"x","exec_type":"queue","prep":{"input_key":"$params.list"}}}}`, `{"list":[1,2,3]}`},
-		"a subflow":         {`{"start":"a","nodes":{"a":{"kind":"subflow","subflow":{"start":"b","nodes":{"b":{"service":"x","exec_type":"queue"}}}}}}`, `{}`},
-		"a signal":          {`{"start":"a","nodes":{"a":{"kind":"wait_event","params":{"signal_key":"$shared.go"}}}}`, `{}`},
-		"a map":             {`{"mode":"dag","nodes":{"a":{"kind":"map","service":"x","route":"queue"}}}`, `[1,2,3]`},
-		"a branch":          {`{"mode":"dag","nodes":{"a":{"kind":"branch","flow":{"start":"b","nodes":{"b":{"service":"x","exec_type":"queue"}}}}}}`, `{}`},
-		"a fan-out":         {`{"mode":"dag","nodes":{"p":{"service":"list"},"a":{"depends_on":["p"],"each":{"items":"$deps.p","count":2},"service":"x","route":"queue"}}}`, `{}`},
-		"as many as":        {`{"mode":"dag","nodes":{"p":{"service":"list"},"a":{"depends_on":["p"],"each":{"count":3},"service":"x","route":"queue"}}}`, `{}`},
-		"a finally":         {`{"start":"b","finally":"a","nodes":{"b":{"service":"boom"},"a":{"service":"x","exec_type":"queue","prep":{"input_map":{"status":"$input.status"}}}}}`, `{}`},
+		"a parallel": {`{"start":"a","nodes":{"a":{"kind":"parallel","parallel_services":["x","y"],"exec_type":"queue"}}}`,
+			`{}`},
+		"a parallel's list": {`{"start":"a","nodes":{"a":{"kind":"parallel","exec_type":"queue","params":{"services":"$params.services"}}}}`,
+			`{"services":["x","y"]}`},
+		"a foreach": {`{"start":"a","nodes":{"a":{"kind":"foreach","service":"x","exec_type":"queue","prep":{"input_key":"$params.list"}}}}`,
+			`{"list":[1,2,3]}`},
+		"a subflow": {`{"start":"a","nodes":{"a":{"kind":"subflow","subflow":{"start":"b","nodes":{"b":{"service":"x","exec_type":"queue"}}}}}}`,
+			`{}`},
+		"a signal": {`{"start":"a","nodes":{"a":{"kind":"wait_event","params":{"signal_key":"$shared.go"}}}}`,
+			`{}`},
+		"a map": {`{"mode":"dag","nodes":{"a":{"kind":"map","service":"x","route":"queue"}}}`, `[1,2,3]`},
+		"a branch": {`{"mode":"dag","nodes":{"a":{"kind":"branch","flow":{"start":"b","nodes":{"b":{"service":"x","exec_type":"queue"}}}}}}`,
+			`{}`},
+		"a fan-out": {`{"mode":"dag","nodes":{"p":{"service":"list"},"a":{"depends_on":["p"],"each":{"items":"$deps.p","count":2},"service":"x","route":"queue"}}}`,
+			`{}`},
+		"as many as": {`{"mode":"dag","nodes":{"p":{"service":"list"},"a":{"depends_on":["p"],"each":{"count":3},"service":"x","route":"queue"}}}`,
+			`{}`},
+		"a finally": {`{"start":"b","finally":"a","nodes":{"b":{"service":"boom"},"a":{"service":"x","exec_type":"queue","prep":{"input_map":{"status":"$input.status"}}}}}`,
+			`{}`},
 	} {
 		tb := newTable(t, flowtest.Plan(t, tc.definition))
 		_, err := tb.do(flow.Start{Params: json.RawMessage(tc.params)})

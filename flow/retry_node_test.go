@@ -57,7 +57,8 @@ func TestOnlyAFailedNodeCanBeRetriedAlone(t *testing.T) {
 func TestACanceledTaskOfOrkIsRetried(t *testing.T) {
 	for name, how := range map[string]flow.Cancel{"gently": {Gently: true}, "at once": {}} {
 		t.Run(name, func(t *testing.T) {
-			tb := newTable(t, flowtest.Plan(t, `{"profile":"ork","nodes":{"a":{"service":"echo"},"b":{"service":"echo","depends_on":["a"]}}}`))
+			tb := newTable(t, flowtest.Plan(t,
+				`{"profile":"ork","nodes":{"a":{"service":"echo"},"b":{"service":"echo","depends_on":["a"]}}}`))
 			_, err := tb.do(flow.Start{Version: "v", Params: json.RawMessage(`{}`)})
 			require.NoError(t, err)
 			_, err = tb.do(how)

@@ -183,7 +183,8 @@ func (h *History) addDecided(e *Event) {
 	if sc == nil || sc.Plan.Mode() != ModeDag || sc.Plan.Nodes[e.Node] == nil {
 		return
 	}
-	r := NodeRun{Address: e.stepAddress(), Kind: RunSummary, Node: sc.Plan.Nodes[e.Node], Status: AttemptOK, Input: null, Output: orNull(e.Output),
+	r := NodeRun{Address: e.stepAddress(), Kind: RunSummary, Node: sc.Plan.Nodes[e.Node],
+		Status: AttemptOK, Input: null, Output: orNull(e.Output),
 		Error: e.Error, Reason: e.Reason, Action: e.Action, StartedAt: e.At, EndedAt: e.At}
 	r.Attempt = 1
 	switch StepStatus(e.Status) {
@@ -258,5 +259,6 @@ func (h *History) taskEnded(e *Event) {
 	}
 	root := h.State.Root
 	h.addRun(NodeRun{Address: Address{Node: root.Cursor, Visit: root.Visits[root.Cursor]}, Kind: RunCancel,
-		Node: root.Plan.Nodes[root.Cursor], Status: AttemptCanceled, Input: null, Output: null, Action: "canceled", StartedAt: e.At, EndedAt: e.At})
+		Node: root.Plan.Nodes[root.Cursor], Status: AttemptCanceled, Input: null, Output: null,
+		Action: "canceled", StartedAt: e.At, EndedAt: e.At})
 }

@@ -44,7 +44,8 @@ func ReadWaitKey(text string, mode Mode) (key string, reference bool, err error)
 	case strings.HasPrefix(key, "$") && IsControlRef(key, mode):
 		return "", true, nil
 	case strings.HasPrefix(key, "$"):
-		return "", false, fmt.Errorf("%.80q is no reference: write the key that a signal sets, such as decision, or %s", text, keyReferences(mode))
+		return "", false, fmt.Errorf("%.80q is no reference: write the key that a signal sets, "+
+			"such as decision, or %s", text, keyReferences(mode))
 	case strings.Contains(key, "["):
 		return "", false, fmt.Errorf("%.80q is an element of a list, which no signal sets: write a key", text)
 	}
@@ -281,7 +282,8 @@ func collectAwaited(all map[awaitedKey]bool, g *PlanScope, within, dag string) {
 // checkStored rejects a signal if too many signals that no step has consumed are stored. A signal
 // that a step waits for is always accepted.
 func (d *decider) checkStored(sig StoredSignal) error {
-	if !isDecision(d.s.Root.openValue(sig.Value)) || !d.s.mayAwait(sig.Key) || slices.ContainsFunc(d.s.waiting, func(st *Step) bool { return st.awaitsKey(sig.Key) }) {
+	if !isDecision(d.s.Root.openValue(sig.Value)) || !d.s.mayAwait(sig.Key) ||
+		slices.ContainsFunc(d.s.waiting, func(st *Step) bool { return st.awaitsKey(sig.Key) }) {
 		return nil
 	}
 	size, count := len(sig.Value), 0
@@ -293,9 +295,11 @@ func (d *decider) checkStored(sig StoredSignal) error {
 	}
 	switch {
 	case count >= MaxSignals:
-		return Errorf(Limit, "the task has %d signals that no step has taken yet, which is the most it may have: signal it once it waits", MaxSignals)
+		return Errorf(Limit, "the task has %d signals that no step has taken yet, which is the "+
+			"most it may have: signal it once it waits", MaxSignals)
 	case size > d.limits.Shared:
-		return Errorf(Limit, "the signals that steps may take would have %d bytes, more than the limit of %d: signal the task once it waits", size, d.limits.Shared)
+		return Errorf(Limit, "the signals that steps may take would have %d bytes, more than "+
+			"the limit of %d: signal the task once it waits", size, d.limits.Shared)
 	}
 	return nil
 }

@@ -148,7 +148,8 @@ func TestARepeatedSubflowNeedsAnotherAnswer(t *testing.T) {
 		"a dag":   `flow: {mode: dag, nodes: {ask: {kind: approval, params: {approval_key: ok}}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			tb := newTable(t, flowtest.Plan(t, "---\n"+`{start: s, nodes: {s: {kind: subflow, `+inner+`}}, edges: [{from: s, action: default, to: s}]}`))
+			tb := newTable(t, flowtest.Plan(t, "---\n"+`{start: s, nodes: {s: {kind: subflow, `+
+				inner+`}}, edges: [{from: s, action: default, to: s}]}`))
 			tb.does(t, flow.Start{}, signal("ok", "true"))
 			open := tb.state.Approvals()
 			require.Len(t, open, 1)
@@ -168,7 +169,8 @@ func TestAPocketFlowFlowReusesTheFirstAnswer(t *testing.T) {
 }
 
 func TestALoopWithoutWorkOrTimeEndsEarly(t *testing.T) {
-	const loop = "---\n" + `{start: a, nodes: {a: {kind: choice}, b: {kind: %s}}, edges: [{from: a, action: default, to: b}, {from: b, action: default, to: a}]}`
+	const loop = "---\n" + `{start: a, nodes: {a: {kind: choice}, b: {kind: %s}}, edges: ` +
+		`[{from: a, action: default, to: b}, {from: b, action: default, to: a}]}`
 	for _, b := range []string{"choice", "timer, params: {delay_ms: 0}", "subflow, subflow: {start: c, nodes: {c: {kind: choice}}}"} {
 		tb := newTable(t, flowtest.Plan(t, fmt.Sprintf(loop, b)))
 		tb.does(t, flow.Start{})
@@ -176,7 +178,9 @@ func TestALoopWithoutWorkOrTimeEndsEarly(t *testing.T) {
 			tb.tell(flow.Proceed{})
 		}
 		require.Equal(t, flow.TaskFailed, tb.state.Status, b)
-		require.Equal(t, "limit: 10000 steps in a row had no work and no time to wait for, which is an endless loop around node a; put a timer, an approval, a wait_event or work into it", tb.state.Error)
+		require.Equal(t, "limit: 10000 steps in a row had no work and no time to wait for, "+
+			"which is an endless loop around node a; put a timer, an approval, a wait_event or "+
+			"work into it", tb.state.Error)
 	}
 	tb := newTable(t, flowtest.Plan(t, fmt.Sprintf(loop, "timer, params: {delay_ms: 1}")))
 	tb.does(t, flow.Start{})

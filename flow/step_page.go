@@ -145,7 +145,8 @@ func (p *StepPage) applyEnded(st *Step, e *Event) {
 	}
 	delete(p.active, e.stepAddress())
 	v := &p.Steps[i]
-	v.Status, v.Action, v.Error, v.Reason, v.EndedAt, v.Units, v.Due, v.Wait = StepStatus(e.Status), e.Action, e.Error, e.Reason, e.At, st.unitCounts(), 0, nil
+	v.Status, v.Action, v.Error, v.Reason, v.EndedAt, v.Units, v.Due, v.Wait = StepStatus(e.Status),
+		e.Action, e.Error, e.Reason, e.At, st.unitCounts(), 0, nil
 	v.Details = st.errorDetails()
 	p.size += len(v.Details)
 	if v.Status == StepCompleted {

@@ -33,7 +33,8 @@ type UnitCount struct{ Total, Initial, Flying, Retrying, Done, Failed int }
 
 // viewOf returns the view of an active step.
 func (s *State) viewOf(st *Step) StepView {
-	v := StepView{Address: st.Address(), Node: st.Node, Status: StepStarted, StartedAt: st.EnteredAt, Due: st.Due, Units: st.unitCounts(), For: st.scope.madeFor(st.Node)}
+	v := StepView{Address: st.Address(), Node: st.Node, Status: StepStarted,
+		StartedAt: st.EnteredAt, Due: st.Due, Units: st.unitCounts(), For: st.scope.madeFor(st.Node)}
 	if at := s.overAt(st.scope); at != 0 {
 		v.markWithdrawn(at)
 		return v
@@ -53,8 +54,10 @@ func (s *State) viewOfNode(sc *Scope, i int) StepView {
 		return s.viewOf(n.Step)
 	}
 	rare := n.Rare()
-	v := StepView{Address: Address{Scope: sc.Path, Node: node.Key, Visit: int(n.Visit)}, Node: node, Status: n.Status(), Reason: rare.Reason, Mode: rare.Mode,
-		Error: rare.Error, Details: rare.Details, Output: n.Output, Held: n.Held && n.Status() == "", For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
+	v := StepView{Address: Address{Scope: sc.Path, Node: node.Key, Visit: int(n.Visit)}, Node: node,
+		Status: n.Status(), Reason: rare.Reason, Mode: rare.Mode,
+		Error: rare.Error, Details: rare.Details, Output: n.Output,
+		Held: n.Held && n.Status() == "", For: sc.madeFor(node), StartedAt: n.StartedAt, EndedAt: n.EndedAt,
 		Units: n.unitCounts()}
 	switch v.Status {
 	case "":
@@ -88,7 +91,8 @@ func (sc *Scope) madeFor(n *PlanNode) string {
 }
 
 func (st *Step) unitCounts() UnitCount {
-	return UnitCount{Total: len(st.Units), Initial: st.Initial, Flying: st.Flying, Retrying: len(st.Retrying), Done: st.Done, Failed: st.Failures}
+	return UnitCount{Total: len(st.Units), Initial: st.Initial, Flying: st.Flying,
+		Retrying: len(st.Retrying), Done: st.Done, Failed: st.Failures}
 }
 
 // StepCounts returns the number of steps of the root for each status; nil in graph mode.

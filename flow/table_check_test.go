@@ -22,7 +22,8 @@ func (tb *table) twin(snapshot []byte) *flow.State {
 func (tb *table) sameDecision(twin *flow.State, c flow.Command, env flow.Env, d flow.Decision, err error) {
 	d2, err2 := flow.Decide(twin, c, env)
 	require.Equal(tb.t, err, err2)
-	require.Equal(tb.t, compact(tb.t, flow.AppendEvents(nil, d.Events)), compact(tb.t, flow.AppendEvents(nil, d2.Events)), "a reloaded state decides %+v differently", c)
+	require.Equal(tb.t, compact(tb.t, flow.AppendEvents(nil, d.Events)),
+		compact(tb.t, flow.AppendEvents(nil, d2.Events)), "a reloaded state decides %+v differently", c)
 	require.Equal(tb.t, effectTexts(d.Effects), effectTexts(d2.Effects))
 	require.Equal(tb.t, d.More, d2.More)
 	sameState(tb.t, tb.state, twin)
@@ -73,8 +74,11 @@ func (tb *table) checkDags(sc *flow.Scope) {
 		left++
 		require.Equal(tb.t, doomed, state.Doomed, "%s in scope %q", n.Key, sc.Path)
 		require.True(tb.t, waits == int(state.Waits) || doomed, "%s in scope %q waits for %d, not %d", n.Key, sc.Path, waits, state.Waits)
-		require.False(tb.t, state.Status() == flow.StepStarted && waits > 0, "%s in scope %q has begun before what it waits for has ended", n.Key, sc.Path)
-		require.True(tb.t, state.Status() == flow.StepStarted || waits > 0 && !doomed || s.Paused() || state.Held || s.Permits.Waits() || s.Canceling() || sc.EnterAt >= tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
+		require.False(tb.t, state.Status() == flow.StepStarted && waits > 0,
+			"%s in scope %q has begun before what it waits for has ended", n.Key, sc.Path)
+		require.True(tb.t, state.Status() == flow.StepStarted || waits > 0 && !doomed ||
+			s.Paused() || state.Held || s.Permits.Waits() || s.Canceling() ||
+			sc.EnterAt >= tb.env.Now, "%s in scope %q could run", n.Key, sc.Path)
 	}
 	require.Equal(tb.t, left, sc.NodesLeft())
 	require.True(tb.t, left > 0 || s.Permits.Waits(), "scope %q is over and nobody has noticed", sc.Path)

@@ -45,8 +45,11 @@ type table struct {
 }
 
 func newTable(t require.TestingT, plan *flow.Plan) *table {
-	return &table{t: t, state: flow.NewState("task-1", plan), shadow: flow.NewState("task-1", plan), env: flow.Env{Now: epoch, Member: "m1"}, hands: carryOut,
-		jobs: map[flow.Address]flow.Job{}, claimed: map[flow.Address]bool{}, carried: map[flow.Address]bool{}, ended: map[flow.Address]bool{}, asked: map[flow.Address]flow.Approval{}}
+	return &table{t: t, state: flow.NewState("task-1", plan), shadow: flow.NewState("task-1", plan),
+		env: flow.Env{Now: epoch, Member: "m1"}, hands: carryOut,
+		jobs: map[flow.Address]flow.Job{}, claimed: map[flow.Address]bool{},
+		carried: map[flow.Address]bool{}, ended: map[flow.Address]bool{},
+		asked: map[flow.Address]flow.Approval{}}
 }
 
 // do runs a command and its continuations.
@@ -192,7 +195,9 @@ func (tb *table) nextAlarm(until int64) int {
 func (tb *table) ring(i int) flow.Decision {
 	a := tb.alarms[i]
 	tb.alarms = slices.Delete(tb.alarms, i, i+1)
-	stale := !slices.ContainsFunc(flow.Outstanding(tb.state), func(e flow.Effect) bool { return e == flow.Effect(a) }) && !(a.Kind == flow.AlarmRetry && tb.state.Awaits(a))
+	stale := !slices.ContainsFunc(flow.Outstanding(tb.state),
+		func(e flow.Effect) bool { return e == flow.Effect(a) }) &&
+		!(a.Kind == flow.AlarmRetry && tb.state.Awaits(a))
 	d, err := tb.do(flow.Ring{a})
 	require.NoError(tb.t, err)
 	if stale {
@@ -209,7 +214,8 @@ func (tb *table) crash(member string, visibility int64) flow.Decision {
 // move moves the task to another member. The members named in alive continue with their attempts.
 func (tb *table) move(member string, visibility int64, alive ...string) flow.Decision {
 	tb.state = tb.twin(flow.EncodeSnapshot(tb.state).Bytes())
-	tb.jobs, tb.claimed, tb.carried, tb.alarms, tb.asks = map[flow.Address]flow.Job{}, map[flow.Address]bool{}, map[flow.Address]bool{}, nil, nil
+	tb.jobs, tb.claimed, tb.carried, tb.alarms, tb.asks = map[flow.Address]flow.Job{},
+		map[flow.Address]bool{}, map[flow.Address]bool{}, nil, nil
 	for _, e := range flow.Outstanding(tb.state) {
 		if job := flow.JobOf(e); job != nil {
 			tb.jobs[job.Address] = *job

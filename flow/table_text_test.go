@@ -27,7 +27,9 @@ func effectTexts(effects []flow.Effect) []string {
 	return texts
 }
 
-var alarmNames = map[flow.AlarmKind]string{flow.AlarmTask: "task", flow.AlarmStep: "step", flow.AlarmEnter: "enter", flow.AlarmAttempt: "attempt", flow.AlarmClaim: "claim", flow.AlarmRetry: "retry", flow.AlarmStart: "start", flow.AlarmUnclaimed: "unclaimed"}
+var alarmNames = map[flow.AlarmKind]string{flow.AlarmTask: "task", flow.AlarmStep: "step",
+	flow.AlarmEnter: "enter", flow.AlarmAttempt: "attempt", flow.AlarmClaim: "claim",
+	flow.AlarmRetry: "retry", flow.AlarmStart: "start", flow.AlarmUnclaimed: "unclaimed"}
 
 func effectText(e flow.Effect) string {
 	switch e := e.(type) {

@@ -81,11 +81,13 @@ func sortedKeys(m reflect.Value) []reflect.Value {
 }
 
 func TestTheTextOfAStateIsComplete(t *testing.T) {
-	tb := newTable(t, flowtest.Plan(t, `{"start":"a","nodes":{"a":{"kind":"foreach","service":"x","exec_type":"queue","prep":{"input_key":"$params.list"}}}}`))
+	tb := newTable(t, flowtest.Plan(t,
+		`{"start":"a","nodes":{"a":{"kind":"foreach","service":"x","exec_type":"queue","prep":{"input_key":"$params.list"}}}}`))
 	_, err := tb.do(flow.Start{Params: json.RawMessage(`{"list":[7,8]}`)})
 	require.NoError(t, err)
 	text := stateText(tb.state)
-	for _, part := range []string{"\nStatus: running", "\n  Cursor: a", "\n    Units: \n      0. \n        Status: dispatched", "a = 1", `Input: [7,8]`} {
+	for _, part := range []string{"\nStatus: running", "\n  Cursor: a",
+		"\n    Units: \n      0. \n        Status: dispatched", "a = 1", `Input: [7,8]`} {
 		require.Contains(t, text, part)
 	}
 }

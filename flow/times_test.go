@@ -27,7 +27,9 @@ func TestAnyNumberOfMillisecondsBecomesADuration(t *testing.T) {
 }
 
 func TestABackoffIsNeverNegative(t *testing.T) {
-	for _, r := range []flow.Retry{{}, {WaitMS: 1}, {WaitMS: 0, MaxWaitMS: 5}, {WaitMS: flow.MaxDelay}, {WaitMS: 2 * flow.MaxDelay, Jitter: 1}, {WaitMS: 7, MaxWaitMS: flow.MaxDelay, Jitter: 0.5}} {
+	for _, r := range []flow.Retry{{}, {WaitMS: 1}, {WaitMS: 0, MaxWaitMS: 5},
+		{WaitMS: flow.MaxDelay}, {WaitMS: 2 * flow.MaxDelay, Jitter: 1},
+		{WaitMS: 7, MaxWaitMS: flow.MaxDelay, Jitter: 0.5}} {
 		r.Exponential = true
 		for _, attempt := range []int{1, 2, 60, 1024, 1025, 1100, math.MaxInt32} {
 			wait := r.Wait("t", flow.Address{Attempt: attempt})
@@ -70,15 +72,18 @@ func timedFlows(ms, other int64, seconds float64, attempts uint16, kind uint8) [
 	}
 	backoff := []string{"fixed", "exponential"}[kind/4%2]
 	return []string{
-		fmt.Sprintf(`{"start":"a","timeout_ms":%d,"edges":[{"from":"a","action":"default","to":"b"},{"from":"b","action":"default","to":"c"}],"nodes":{
+		fmt.Sprintf(
+			`{"start":"a","timeout_ms":%d,"edges":[{"from":"a","action":"default","to":"b"},{"from":"b","action":"default","to":"c"}],"nodes":{
 			"a":{"exec_type":"queue","service":"s","timeout_ms":%d,"max_retries":%d,"wait_ms":%d,"visibility_ms":%d},
 			"b":{"kind":"wait_event","timeout_ms":%d,"params":{"signal_key":"$shared.go","timeout_ms":%g}},
 			"c":{"kind":"timer","params":{"delay_ms":%g}}}}`, ms, other, attempts, ms, other, ms, seconds, seconds),
 		fmt.Sprintf(`{"mode":"dag","timeout":%q,"nodes":{
 			"a":{%s%s"route":%q,"timeout_ms":%d,"start_delay":%q,"retry":{"max_attempts":%d,"delay":%q,"backoff":%q,"max_delay":%q}},
 			"b":{"kind":"branch","timeout_ms":%d,"flow":{"start":"x","nodes":{"x":{"service":"s","timeout_ms":%d}}}}}}`,
-			time.Duration(ms), work, claims, route, ms, time.Duration(other), attempts, time.Duration(ms), backoff, time.Duration(other), other, ms),
-		fmt.Sprintf(`{"mode":"dag","profile":"pgflow","nodes":{"a":{%s"route":%q,"timeout":%g,"start_delay":%g,"retry":{"max_attempts":%d,"delay":%g,"backoff":%q}}}}`,
+			time.Duration(ms), work, claims, route, ms, time.Duration(other), attempts,
+			time.Duration(ms), backoff, time.Duration(other), other, ms),
+		fmt.Sprintf(
+			`{"mode":"dag","profile":"pgflow","nodes":{"a":{%s"route":%q,"timeout":%g,"start_delay":%g,"retry":{"max_attempts":%d,"delay":%g,"backoff":%q}}}}`,
 			work, route, seconds, seconds/2, attempts, seconds, backoff),
 	}
 }

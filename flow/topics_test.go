@@ -42,7 +42,8 @@ func TestTopicsEndAsTheyShould(t *testing.T) {
 		{"13", `{"val":2}`, ``, flow.TaskCompleted, `{"agg":[4,10]}`},
 		{"14", `{"val":2}`, ``, flow.TaskCompleted, `{}`},
 		{"15", `{"val":2}`, ``, flow.TaskCompleted, `{"sub_out":{"m":14}}`},
-		{"16", `{}`, ``, flow.TaskCompleted, `{"result":"[Default Title] ASYNC-PROCESSING","local_out":"[Default Title] ASYNC-PROCESSING"}`},
+		{"16", `{}`, ``, flow.TaskCompleted,
+			`{"result":"[Default Title] ASYNC-PROCESSING","local_out":"[Default Title] ASYNC-PROCESSING"}`},
 		{"17", `{}`, ``, flow.TaskCompleted, `{"parallel_results":[null,"ASYNC-PROCESSING (ASYNC PROCESSED)"]}`},
 		{"17", `{"text":"hi"}`, ``, flow.TaskCompleted, `{"parallel_results":["HI","ASYNC-PROCESSING (ASYNC PROCESSED)"]}`},
 	} {

@@ -17,8 +17,10 @@ func TestTraceHeadersAreParsedAsStandardized(t *testing.T) {
 	}
 	require.True(t, flow.ReadTraced(above[:53]+"00", "").Unsampled)
 	require.False(t, flow.ReadTraced(above[:53]+"ff", "").Unsampled)
-	for _, bad := range []string{"", "00", above[:54], above + "-more", above + "0", "01" + above[2:] + "0", "ff" + above[2:], strings.ToUpper(above), strings.ReplaceAll(above, "-", "_"),
-		"00-" + strings.Repeat("0", 32) + above[35:], above[:36] + strings.Repeat("0", 16) + "-01", "0g" + above[2:], above[:53] + "0x", above[:10] + "é" + above[12:]} {
+	for _, bad := range []string{"", "00", above[:54], above + "-more", above + "0",
+		"01" + above[2:] + "0", "ff" + above[2:], strings.ToUpper(above), strings.ReplaceAll(above, "-", "_"),
+		"00-" + strings.Repeat("0", 32) + above[35:], above[:36] + strings.Repeat("0", 16) + "-01",
+		"0g" + above[2:], above[:53] + "0x", above[:10] + "é" + above[12:]} {
 		require.Nil(t, flow.ReadTraced(bad, "a=1"), bad)
 	}
 	for _, bad := range []string{strings.Repeat("a", 513), "a=\x00", "a=ä"} {

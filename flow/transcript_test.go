@@ -96,7 +96,8 @@ func (s *stage) line(line string) {
 		s.print("refused (%s): %v", flow.ErrorKindOf(err), err)
 	}
 	if s.state.Status.Ended() && (!ended || len(d.Events) > 0) {
-		s.print("= %s %s%s%s", s.state.Status, oneLine(s.state.Root.Output()), quoted(" action=", s.state.Root.LastAction), quoted(" error=", s.state.Error))
+		s.print("= %s %s%s%s", s.state.Status, oneLine(s.state.Root.Output()),
+			quoted(" action=", s.state.Root.LastAction), quoted(" error=", s.state.Error))
 	}
 }
 
@@ -224,7 +225,9 @@ func (s *stage) show(what string) {
 	switch what {
 	case "nodes":
 		for i, n := range s.state.Root.Nodes {
-			s.print("%s %s%s waits=%d%s", s.state.Root.Plan.Dag.List[i].Key, cmp.Or(string(n.Status()), "created"), quoted(" ", n.Rare().Reason), n.Waits, raw(" output=", n.Output))
+			s.print("%s %s%s waits=%d%s", s.state.Root.Plan.Dag.List[i].Key,
+				cmp.Or(string(n.Status()), "created"), quoted(" ", n.Rare().Reason), n.Waits,
+				raw(" output=", n.Output))
 		}
 	case "shared":
 		s.print("%s", oneLine(s.state.Root.SharedJSON()))
@@ -260,8 +263,10 @@ func (tb *table) runs() []flow.NodeRun {
 }
 
 func runText(r *flow.NodeRun) string {
-	return fmt.Sprintf("%s %s %s%s%s%s in=%s out=%s%s%s%s %s..%s", r.Kind, r.Address, r.Status, quoted(" branch=", r.Branch), quoted(" note=", r.Note),
-		quoted(" error=", r.Error), oneLine(flow.OrNull(r.Input)), oneLine(flow.OrNull(r.Output)), quoted(" action=", r.Action), quoted(" worker=", r.Worker), flagged(" queue", r.Queue),
+	return fmt.Sprintf("%s %s %s%s%s%s in=%s out=%s%s%s%s %s..%s", r.Kind, r.Address, r.Status,
+		quoted(" branch=", r.Branch), quoted(" note=", r.Note),
+		quoted(" error=", r.Error), oneLine(flow.OrNull(r.Input)), oneLine(flow.OrNull(r.Output)),
+		quoted(" action=", r.Action), quoted(" worker=", r.Worker), flagged(" queue", r.Queue),
 		clockText(r.StartedAt), times("", r.EndedAt))
 }
 
@@ -272,7 +277,8 @@ func eventText(e *flow.Event) string {
 		fmt.Fprintf(&b, " %s", e.Address())
 	}
 	b.WriteString(quoted(" status=", e.Status) + quoted(" action=", e.Action) + quoted(" next=", e.Next) + flagged(" post", e.Post))
-	b.WriteString(raw(" input=", e.Input) + quoted(" from=", e.InputRef) + raw(" output=", e.Output) + quoted(" error=", e.Error) + quoted(" reason=", e.Reason))
+	b.WriteString(raw(" input=", e.Input) + quoted(" from=", e.InputRef) + raw(" output=",
+		e.Output) + quoted(" error=", e.Error) + quoted(" reason=", e.Reason))
 	if e.Total > 0 {
 		fmt.Fprintf(&b, " total=%d", e.Total)
 	}
@@ -280,7 +286,8 @@ func eventText(e *flow.Event) string {
 		fmt.Fprintf(&b, " kept=%d", e.Kept)
 	}
 	b.WriteString(times(" due ", e.Due) + quoted(" carrier=", e.Carrier) + quoted(" worker=", e.Worker) + quoted(" token=", e.Token))
-	b.WriteString(times(" until ", e.Until) + quoted(" note=", e.Note) + quoted(" key=", e.Key) + raw(" params=", e.Params) + quoted(" request=", e.Request))
+	b.WriteString(times(" until ", e.Until) + quoted(" note=", e.Note) + quoted(" key=",
+		e.Key) + raw(" params=", e.Params) + quoted(" request=", e.Request))
 	return b.String()
 }
 

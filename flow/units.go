@@ -79,7 +79,8 @@ func (l *UnitList) Len() int {
 func (l *UnitList) At(i int) UnitView {
 	st := l.Step
 	u := &st.Units[i]
-	v := UnitView{Index: i, Name: st.UnitName(i), Status: u.Status, Attempt: int(u.Attempt), Input: st.unitInput(i), Output: u.Output, RetryAt: u.RetryAt,
+	v := UnitView{Index: i, Name: st.UnitName(i), Status: u.Status, Attempt: int(u.Attempt),
+		Input: st.unitInput(i), Output: u.Output, RetryAt: u.RetryAt,
 		Appended: st.Node.Kind == KindFanout && i >= st.Initial}
 	if u.Error != nil {
 		v.Error, v.Details = u.Error.Text, u.Error.Details

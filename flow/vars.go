@@ -40,7 +40,10 @@ const maxVariables = 1 << 20
 // readsShared reports whether the text of the variable may change, because it contains a value of
 // shared.
 func (v *Var) readsShared() bool {
-	return slices.ContainsFunc(v.Parts, func(p VarPart) bool { return p.Ref != nil && p.Ref.Of < 0 && strings.HasPrefix(p.Ref.Text, "$shared") })
+	return slices.ContainsFunc(v.Parts, func(p VarPart) bool {
+		return p.Ref != nil &&
+			p.Ref.Of < 0 && strings.HasPrefix(p.Ref.Text, "$shared")
+	})
 }
 
 // sharedVars returns the variables that an attempt must keep from its start; nil if none. It omits
@@ -85,7 +88,8 @@ func (st *Step) fillVariables(unit int) (filled map[string]string, read int, err
 			}
 		}
 		if size += len(text); size > maxVariables {
-			return filled, read, Errorf(Limit, "env.%s: the variables have more than %d bytes together: the program finds its input on stdin", v.Name, maxVariables)
+			return filled, read, Errorf(Limit, "env.%s: the variables have more than %d bytes "+
+				"together: the program finds its input on stdin", v.Name, maxVariables)
 		}
 		filled[v.Name] = text
 	}
@@ -109,7 +113,8 @@ func (st *Step) fillVariable(v *Var, unit int) (text string, read int, err error
 	}
 	switch text = b.String(); {
 	case len(text) > MaxVariable:
-		return "", read, Errorf(Limit, "env.%s has %d bytes, more than the %d a variable may have: the program finds its input on stdin", v.Name, len(text), MaxVariable)
+		return "", read, Errorf(Limit, "env.%s has %d bytes, more than the %d a variable may "+
+			"have: the program finds its input on stdin", v.Name, len(text), MaxVariable)
 	case strings.ContainsRune(text, 0):
 		return "", read, Errorf(Invalid, "env.%s holds a NUL character, which no variable can", v.Name)
 	}

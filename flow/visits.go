@@ -98,7 +98,8 @@ func (v *Visits) applyEnded(st *Step, e *Event) {
 	if visit == nil {
 		return
 	}
-	visit.Status, visit.Action, visit.Reason, visit.Error, visit.EndedAt = StepStatus(e.Status), e.Action, e.Reason, truncateText(e.Error, maxPastText), e.At
+	visit.Status, visit.Action, visit.Reason, visit.Error, visit.EndedAt = StepStatus(e.Status),
+		e.Action, e.Reason, truncateText(e.Error, maxPastText), e.At
 	if st == nil {
 		return
 	}

@@ -63,7 +63,8 @@ func (w *Wait) isUnderWay() bool { return w.For == "job" || w.For == "claim" || 
 func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 	active := sc.Active()
 	if len(active) == 0 && sc.EnterAt > 0 {
-		return append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Cursor}, For: "delay", Text: "the node failed and is tried again", Until: sc.EnterAt})
+		return append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Cursor}, For: "delay",
+			Text: "the node failed and is tried again", Until: sc.EnterAt})
 	}
 	for i, st := range active {
 		if i > 0 && len(waits) >= maxNamedWaits {
@@ -84,7 +85,8 @@ func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 func (sc *Scope) appendHeld(waits []Wait) []Wait {
 	for i, named := 0, 0; i < len(sc.Nodes) && named < maxNamedWaits; i++ {
 		if n := &sc.Nodes[i]; n.Held && n.Status() == "" && n.Waits == 0 && !n.Doomed {
-			waits = append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Plan.Dag.List[i].Key}, For: "resume", Text: "the step is held: release it"})
+			waits = append(waits, Wait{Address: Address{Scope: sc.Path,
+				Node: sc.Plan.Dag.List[i].Key}, For: "resume", Text: "the step is held: release it"})
 			named++
 		}
 	}

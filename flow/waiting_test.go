@@ -58,10 +58,11 @@ func TestATaskWithFewWaitingPlainStepsIsParked(t *testing.T) {
 		definition string
 		parked     bool
 	}{
-		"an approval":            {"start: a\nnodes: {a: {kind: approval, params: {approval_key: ok}}}", true},
-		"a job":                  {"start: a\nnodes: {a: {service: s}}", false},
-		"a queue's job":          {"start: a\nnodes: {a: {exec_type: queue, service: s}}", false},
-		"an approval inside":     {"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {kind: approval, params: {approval_key: ok}}}}}}", false},
+		"an approval":   {"start: a\nnodes: {a: {kind: approval, params: {approval_key: ok}}}", true},
+		"a job":         {"start: a\nnodes: {a: {service: s}}", false},
+		"a queue's job": {"start: a\nnodes: {a: {exec_type: queue, service: s}}", false},
+		"an approval inside": {"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, " +
+			"nodes: {b: {kind: approval, params: {approval_key: ok}}}}}}", false},
 		"as many as may wait":    {waits(64), true},
 		"more than that":         {waits(65), false},
 		"one that is to be done": {"profile: pgflow\nnodes: {a: {route: direct}}", true},

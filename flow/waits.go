@@ -150,13 +150,15 @@ func (w *waitList) endAll(at int64) {
 // compareWaits orders steps by the kind and start of their wait. It only uses data that a snapshot
 // holds, so that equal states have the same order. A scope has one active visit of a node.
 func compareWaits(a, b *Step) int {
-	return cmp.Or(cmp.Compare(a.waitsFor, b.waitsFor), cmp.Compare(a.waitsSince(), b.waitsSince()), cmp.Compare(a.scope.Path, b.scope.Path), cmp.Compare(a.Key, b.Key))
+	return cmp.Or(cmp.Compare(a.waitsFor, b.waitsFor), cmp.Compare(a.waitsSince(), b.waitsSince()),
+		cmp.Compare(a.scope.Path, b.scope.Path), cmp.Compare(a.Key, b.Key))
 }
 
 func (st *Step) waitsSince() int64 { return max(st.EnteredAt, st.StartAt) }
 
 func (st *Step) toAwaited() *Awaited {
-	a := &Awaited{Kind: st.waitsFor.Words()[0], Scope: st.scope.Path, Node: st.Key, Visit: st.Visit, Key: st.AwaitedKey(), Since: st.waitsSince(), Due: st.Due}
+	a := &Awaited{Kind: st.waitsFor.Words()[0], Scope: st.scope.Path, Node: st.Key, Visit: st.Visit,
+		Key: st.AwaitedKey(), Since: st.waitsSince(), Due: st.Due}
 	if st.waitsFor == WaitManual && len(st.Units) == 1 && st.Units[0].Live != nil {
 		a.Due = st.Units[0].Live.Due
 	}

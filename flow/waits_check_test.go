@@ -18,7 +18,8 @@ func sameWaits(t require.TestingT, s *flow.State) {
 	kinds, first := s.Waits()
 	var told flow.WaitKinds
 	for _, w := range flow.Waiting(s) {
-		told |= flow.WaitKindOf(map[string]string{"approval": "approval", "signal": "event", "timer": "timer", "completion": "manual"}[w.For])
+		told |= flow.WaitKindOf(map[string]string{"approval": "approval", "signal": "event",
+			"timer": "timer", "completion": "manual"}[w.For])
 	}
 	require.Equal(t, told.Words(), kinds.Words())
 	require.Equal(t, kinds == 0, first == nil)

@@ -140,7 +140,8 @@ func (tb *table) sameSteps(d flowtest.Dice, scope string) {
 	var parts []flow.StepView
 	p := &flow.StepPage{More: true}
 	for p.More {
-		p = tb.stepPage(flow.StepQuery{Scope: scope, After: p.Next, Most: flowtest.Between(d, "most", 1, 3), Bytes: flowtest.Between(d, "bytes", 0, 200)}, d)
+		p = tb.stepPage(flow.StepQuery{Scope: scope, After: p.Next,
+			Most: flowtest.Between(d, "most", 1, 3), Bytes: flowtest.Between(d, "bytes", 0, 200)}, d)
 		parts = append(parts, p.Steps...)
 	}
 	require.Equal(tb.t, whole, parts)

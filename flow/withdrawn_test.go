@@ -68,7 +68,8 @@ func TestStepsInterruptedByAFailureAreSkipped(t *testing.T) {
 	views := tb.stepsOf("")
 	tb.cutShort(views, at, "one", "many", "soon", "graph", "dag")
 	require.Equal(t, []any{flow.StepFailed, flow.StepCreated}, []any{views["bad"].Status, views["after"].Status})
-	require.Equal(t, map[flow.StepStatus]int{flow.StepFailed: 1, flow.StepSkipped: 5, flow.StepCreated: 1, flow.StepCompleted: 2}, tb.state.StepCounts(), "the gates have completed")
+	require.Equal(t, map[flow.StepStatus]int{flow.StepFailed: 1, flow.StepSkipped: 5,
+		flow.StepCreated: 1, flow.StepCompleted: 2}, tb.state.StepCounts(), "the gates have completed")
 	tb.cutShort(tb.stepsOf("graph#1"), at, "x")
 	tb.cutShort(tb.stepsOf("dag#1"), at, "y")
 	tb.cutShort(tb.stepsOf("dag#1/y#1"), at, "z")

@@ -50,12 +50,17 @@ func TestAnInputThatDoesNotFitIsAFatalErrorThatNamesFunctionNodeAndField(t *test
 	h, err := job.Typed("reserve", same)
 	require.NoError(t, err)
 	for name, tt := range map[string]struct{ input, params, want string }{
-		"a field":                        {`{"id":7}`, ``, "function reserve, node hold: field id of its input is a number, the function takes a text (string)"},
-		"a field inside":                 {`{"lines":[{"count":"two"}]}`, ``, "field lines.count of its input is a text, the function takes a whole number (int)"},
-		"a number that does not fit":     {`{"lines":[{"count":1.5}]}`, ``, "field lines.count of its input is the number 1.5, the function takes a whole number (int)"},
+		"a field": {`{"id":7}`, ``,
+			"function reserve, node hold: field id of its input is a number, the function takes " +
+				"a text (string)"},
+		"a field inside": {`{"lines":[{"count":"two"}]}`, ``,
+			"field lines.count of its input is a text, the function takes a whole number (int)"},
+		"a number that does not fit": {`{"lines":[{"count":1.5}]}`, ``,
+			"field lines.count of its input is the number 1.5, the function takes a whole number (int)"},
 		"all of it":                      {`[1]`, ``, "its input is an array, the function takes an object (job_test.order)"},
 		"a field with a form of its own": {`{"id":"a","due":"tomorrow"}`, ``, "field due of its input cannot be read: parsing time"},
-		"a field of the params":          {`null`, `{"lines":true}`, "field lines of its params is true or false, the function takes an array ([]job_test.line)"},
+		"a field of the params": {`null`, `{"lines":true}`,
+			"field lines of its params is true or false, the function takes an array ([]job_test.line)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := h(t.Context(), job.Job{Step: "hold", Input: json.RawMessage(tt.input), Params: json.RawMessage(tt.params)})

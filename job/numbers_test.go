@@ -26,7 +26,9 @@ func TestNumbersOfAJobAreAddedUpByNameAndLabels(t *testing.T) {
 	defer stop()
 	job.Count(inner, "rows", 1, nil)
 	job.Tell(inner, job.Number{Name: "rows", Count: 3, Sum: 9, Last: 4})
-	require.JSONEq(t, `[{"name":"rows","labels":{"table":"a"},"count":4,"sum":8,"last":2},{"name":"rows","count":4,"sum":10,"last":4}]`, string(job.Told(ctx)))
+	require.JSONEq(t,
+		`[{"name":"rows","labels":{"table":"a"},"count":4,"sum":8,"last":2},{"name":"rows","count":4,"sum":10,"last":4}]`,
+		string(job.Told(ctx)))
 }
 
 func TestInvalidNumbersAreIgnored(t *testing.T) {

@@ -35,7 +35,9 @@ func (s *shelves) Load(_ context.Context, tasks []string) ([]*persistence.Record
 		}
 		row := s.row
 		row.ID = id
-		records[i] = &persistence.Record{TaskRow: row, Rows: []persistence.Row{{Seq: 1, Events: flow.AppendEvents(nil, []flow.Event{{Type: flow.TaskCreated}})}}}
+		records[i] = &persistence.Record{TaskRow: row,
+			Rows: []persistence.Row{{Seq: 1, Events: flow.AppendEvents(nil,
+				[]flow.Event{{Type: flow.TaskCreated}})}}}
 	}
 	return records, nil
 }

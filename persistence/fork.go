@@ -73,7 +73,8 @@ func (r *Reader) historyUntil(ctx context.Context, task string, last int64) (his
 	read, seen := 0, int64(0)
 	err = r.eachRow(ctx, task, 0, func(row Row, events []flow.Event) error {
 		if read += len(row.Events); read > flow.MaxFork {
-			return flow.Errorf(flow.Limit, "the history of task %s has more than the %d bytes that a fork may have: start a new task", task, flow.MaxFork)
+			return flow.Errorf(flow.Limit, "the history of task %s has more than the %d bytes "+
+				"that a fork may have: start a new task", task, flow.MaxFork)
 		}
 		history, seen = append(history, events...), row.Seq
 		if seen == last {

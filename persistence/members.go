@@ -167,7 +167,8 @@ func (m MemberRow) Over(now int64) bool { return m.Until <= now || m.TTL > 0 && 
 
 // Unsealed returns the error for a member with another secret than the live members.
 func Unsealed() error {
-	return fmt.Errorf("%w: its members have another secret: give all of them the same --cluster-secret-file, or none of them any", ErrStranger)
+	return fmt.Errorf("%w: its members have another secret: give all of them the same "+
+		"--cluster-secret-file, or none of them any", ErrStranger)
 }
 
 // Fits returns an error if a member that knows journals up to format may not join. written is the
@@ -176,9 +177,11 @@ func Unsealed() error {
 func Fits(written, format int, alone bool) error {
 	switch {
 	case format < written:
-		return fmt.Errorf("%w: journals are written in format %d, and this program knows up to %d: use a newer program", ErrFormat, written, format)
+		return fmt.Errorf("%w: journals are written in format %d, and this program knows up to "+
+			"%d: use a newer program", ErrFormat, written, format)
 	case format > written+1 && !alone && written > 0:
-		return fmt.Errorf("%w: members live here that know journals up to format %d, and this program writes %d and %d: upgrade by one release after the other, or stop all members first",
+		return fmt.Errorf("%w: members live here that know journals up to format %d, and this "+
+			"program writes %d and %d: upgrade by one release after the other, or stop all members first",
 			ErrFormat, written, format-1, format)
 	}
 	return nil
@@ -186,7 +189,8 @@ func Fits(written, format int, alone bool) error {
 
 // Stranger returns the error for a member whose cluster name differs from the store's.
 func Stranger(store, member string) error {
-	return fmt.Errorf("%w: it is of cluster %q and this member of %q; give the member that name, or a store of its own", ErrStranger, store, member)
+	return fmt.Errorf("%w: it is of cluster %q and this member of %q; give the member that "+
+		"name, or a store of its own", ErrStranger, store, member)
 }
 
 // Placed returns an error if a member that keeps large values at one place may not join a store
@@ -195,9 +199,13 @@ func Stranger(store, member string) error {
 func Placed(noted, member string, alone bool) error {
 	switch {
 	case noted != "" && member == "":
-		return fmt.Errorf("%w: those of this store are at %s, and this member could not read them: give it --payload-store (TROUPE_PAYLOAD_STORE, Config.PayloadStore) with that place", ErrPlace, noted)
+		return fmt.Errorf("%w: those of this store are at %s, and this member could not read "+
+			"them: give it --payload-store (TROUPE_PAYLOAD_STORE, Config.PayloadStore) with that place",
+			ErrPlace, noted)
 	case noted == "" && member != "" && !alone:
-		return fmt.Errorf("%w: members live here that keep all values in the store, and could not read what this one keeps at %s: stop all members first, and give each of them --payload-store", ErrPlace, member)
+		return fmt.Errorf("%w: members live here that keep all values in the store, and could "+
+			"not read what this one keeps at %s: stop all members first, and give each of them "+
+			"--payload-store", ErrPlace, member)
 	}
 	return nil
 }

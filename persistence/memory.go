@@ -47,7 +47,8 @@ func takeHistoryMemory(ctx context.Context, task string, bytes int64) error {
 	case !ok || bytes < largeTask:
 		return nil
 	case bytes > wholeHistory:
-		return flow.Errorf(flow.Limit, "the history of task %.200q is larger than the %d MiB that are told at once: read it by the page, at /v1/tasks/{task}/runs", task, wholeHistory>>20)
+		return flow.Errorf(flow.Limit, "the history of task %.200q is larger than the %d MiB "+
+			"that are told at once: read it by the page, at /v1/tasks/{task}/runs", task, wholeHistory>>20)
 	}
 	return room.Take(ctx, bytes*historyCost)
 }

@@ -38,7 +38,8 @@ func TestTheNewestVersionIsKnownAsSoonAsItIsPublished(t *testing.T) {
 	}
 	for i := 1; i <= 50; i++ {
 		id := fmt.Sprint("v", i)
-		require.NoError(t, store.CreateVersion(t.Context(), persistence.Version{ID: id, FlowID: "f", Number: i, Status: "published", Definition: []byte("{}")}))
+		require.NoError(t, store.CreateVersion(t.Context(), persistence.Version{ID: id, FlowID: "f",
+			Number: i, Status: "published", Definition: []byte("{}")}))
 		v, err := store.FindVersion(t.Context(), "f", 0)
 		require.NoError(t, err)
 		require.Equal(t, id, v.ID)

@@ -153,7 +153,8 @@ type PermitVerdict struct {
 // Decide gives permits of the key to the next rows while there is room. No row overtakes a waiting
 // one, because that one may have a smaller limit.
 func (b *PermitBook) Decide() PermitVerdict {
-	d := &permitDecision{b: b, v: PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS}, window: readWindow(b.State.Begun), held: b.Held, decided: map[PermitID]bool{}}
+	d := &permitDecision{b: b, v: PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS},
+		window: readWindow(b.State.Begun), held: b.Held, decided: map[PermitID]bool{}}
 	d.window.notAfter(b.Now)
 	for i := range b.Waiting {
 		d.decideWaiting(&b.Waiting[i])

@@ -111,7 +111,8 @@ func TestHoldersNeitherStarveNorExceedTheLimit(t *testing.T) {
 			InTurn(waiting, state.Cursor)
 			v := (&PermitBook{Now: 1, State: state, Held: len(held), Waiting: waiting}).Decide()
 			state = v.State
-			require.Equal(t, min(len(waiting), limit-len(held)), len(v.Given), "seed %d: there is room and somebody waits, or there is not", seed)
+			require.Equal(t, min(len(waiting), limit-len(held)), len(v.Given),
+				"seed %d: there is room and somebody waits, or there is not", seed)
 			for _, r := range v.Given {
 				turns[r.Fair] = 0
 				left := map[string]bool{}

@@ -24,7 +24,8 @@ var slugForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 // CheckSlug returns an error if the text is not a valid slug.
 func CheckSlug(slug string) error {
 	if !slugForm.MatchString(slug) {
-		return flow.Errorf(flow.Invalid, "slug %.140q is not one: it begins with a letter or digit and has up to 128 of a-z, 0-9, '.', '_' and '-'", slug)
+		return flow.Errorf(flow.Invalid, "slug %.140q is not one: it begins with a letter or "+
+			"digit and has up to 128 of a-z, 0-9, '.', '_' and '-'", slug)
 	}
 	return nil
 }
@@ -95,7 +96,8 @@ func Sketch(ctx context.Context, store Flows, p Publication) (prepared *Prepared
 
 // prepareDefinition does the work of Prepare. unreadable is the reason why the text cannot be
 // stored as JSON.
-func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepared *Prepared, unreadable error, problems define.Problems, err error) {
+func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepared *Prepared,
+	unreadable error, problems define.Problems, err error) {
 	parse := p.Parse
 	if parse == nil {
 		parse = define.Parse
@@ -105,7 +107,10 @@ func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepare
 		return nil, nil, err.(define.Problems), nil
 	}
 	text, unreadable := asJSON(p.Definition) // the compiler reports this problem, too
-	embedding := define.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte, error) { return newestOf(ctx, store, name) }}
+	embedding := define.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte,
+		error) {
+		return newestOf(ctx, store, name)
+	}}
 	if text, err = embedding.Embed(d, text); err != nil {
 		return nil, nil, nil, err
 	}

@@ -28,7 +28,8 @@ func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *defi
 	case err != nil:
 		return fmt.Errorf("looking for the schedule of %s: %w", p.Slug, err)
 	case found.Version == 0:
-		return flow.Errorf(flow.Conflict, "the definition has a schedule, and there is one named %s that was set by hand: delete that, or leave it out of the definition", p.Slug)
+		return flow.Errorf(flow.Conflict, "the definition has a schedule, and there is one "+
+			"named %s that was set by hand: delete that, or leave it out of the definition", p.Slug)
 	}
 	return nil
 }
@@ -41,7 +42,9 @@ func (p *Publication) applySchedule(ctx context.Context, store Library, v *Versi
 	}
 	spec, err := d.Schedule.Spec()
 	if err == nil {
-		_, _, err = SetSchedule(ctx, store, ScheduleChange{Name: p.Slug, FlowID: v.FlowID, Spec: spec, Params: d.Schedule.Params, Enabled: d.Schedule.Enabled, Now: p.Now, Version: v.Number, defined: true})
+		_, _, err = SetSchedule(ctx, store, ScheduleChange{Name: p.Slug, FlowID: v.FlowID,
+			Spec: spec, Params: d.Schedule.Params, Enabled: d.Schedule.Enabled, Now: p.Now,
+			Version: v.Number, defined: true})
 	}
 	if err != nil && !errors.Is(err, errScheduled) {
 		return fmt.Errorf("setting the schedule of %s: %w", p.Slug, err)

@@ -17,7 +17,8 @@ func publishing(t *testing.T) (store persistence.Store, publish func(schedule st
 	now := int64(1_000_000)
 	return store, func(schedule string) error {
 		now += 1000
-		_, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "report", Now: now, Definition: []byte("start: a\nnodes: {a: {func: f}}\n" + schedule)})
+		_, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "report",
+			Now: now, Definition: []byte("start: a\nnodes: {a: {func: f}}\n" + schedule)})
 		return err
 	}
 }
@@ -69,7 +70,9 @@ func TestAScheduleSetByHandStays(t *testing.T) {
 	require.NoError(t, publish(""))
 	f, err := store.FlowBySlug(t.Context(), "report")
 	require.NoError(t, err)
-	_, created, err := persistence.SetSchedule(t.Context(), store, persistence.ScheduleChange{Name: "report", FlowID: f.ID, Spec: schedule.Spec{Cron: "@weekly"}, Now: 1})
+	_, created, err := persistence.SetSchedule(t.Context(), store,
+		persistence.ScheduleChange{Name: "report", FlowID: f.ID,
+			Spec: schedule.Spec{Cron: "@weekly"}, Now: 1})
 	require.NoError(t, err)
 	require.True(t, created)
 	err = publish("schedule: '@daily'\n")
@@ -87,11 +90,15 @@ func TestAScheduleOfADefinitionCannotBecomeAnotherFlows(t *testing.T) {
 	store, publish := publishing(t)
 	require.NoError(t, publish("schedule: '@daily'\n"))
 	require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: "other", Slug: "other"}))
-	_, _, err := persistence.SetSchedule(t.Context(), store, persistence.ScheduleChange{Name: "report", FlowID: "other", Spec: schedule.Spec{Cron: "@daily"}, Now: 1})
+	_, _, err := persistence.SetSchedule(t.Context(), store,
+		persistence.ScheduleChange{Name: "report", FlowID: "other",
+			Spec: schedule.Spec{Cron: "@daily"}, Now: 1})
 	require.Equal(t, flow.Conflict, flow.ErrorKindOf(err))
 	made, err := store.Schedule(t.Context(), "report")
 	require.NoError(t, err)
-	changed, _, err := persistence.SetSchedule(t.Context(), store, persistence.ScheduleChange{Name: "report", FlowID: made.FlowID, Spec: schedule.Spec{Cron: "@weekly"}, Now: 1})
+	changed, _, err := persistence.SetSchedule(t.Context(), store,
+		persistence.ScheduleChange{Name: "report", FlowID: made.FlowID,
+			Spec: schedule.Spec{Cron: "@weekly"}, Now: 1})
 	require.NoError(t, err)
 	require.Equal(t, 1, changed.Version, "a change by hand holds until the next version")
 }

@@ -65,7 +65,8 @@ func TestOneOfSeveralPublicationsAfterTheSameVersionWins(t *testing.T) {
 		for i := range 10 {
 			all.Go(func() {
 				definition := fmt.Sprintf("start: a\nnodes: {a: {service: s-%d-%d}}\n", after, i)
-				done, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte(definition), After: &after})
+				done, err := persistence.Publish(t.Context(), store,
+					persistence.Publication{Slug: "orders", Definition: []byte(definition), After: &after})
 				switch {
 				case errors.Is(err, persistence.ErrOvertaken):
 					overtaken.Add(1)
@@ -85,11 +86,13 @@ func TestADefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 	require.NoError(t, err)
 	defer store.Close()
-	_, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte("start: x\nnodes: {a: {kind: fancy}}\n")})
+	_, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders",
+		Definition: []byte("start: x\nnodes: {a: {kind: fancy}}\n")})
 	var problems define.Problems
 	require.ErrorAs(t, err, &problems)
 	require.GreaterOrEqual(t, len(problems), 2)
-	_, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte("start: x\nnodes: {a: {service: s, max_retries: many}}\n")})
+	_, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders",
+		Definition: []byte("start: x\nnodes: {a: {service: s, max_retries: many}}\n")})
 	require.ErrorContains(t, err, "max_retries", "of the text")
 	require.ErrorContains(t, err, `unknown node "x"`, "and of what it says")
 	_, err = store.FlowBySlug(t.Context(), "orders")
@@ -103,7 +106,8 @@ func TestVersionNamesItsProfile(t *testing.T) {
 	require.NoError(t, err)
 	defer store.Close()
 	publish := func(definition, profile string) (string, bool) {
-		published, err := persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders", Definition: []byte(definition), Profile: profile})
+		published, err := persistence.Publish(t.Context(), store,
+			persistence.Publication{Slug: "orders", Definition: []byte(definition), Profile: profile})
 		require.NoError(t, err)
 		return string(published.Version.Definition), published.Created
 	}

@@ -63,7 +63,8 @@ var scheduleForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 // CheckScheduleName returns an error if the text is not a valid schedule name.
 func CheckScheduleName(name string) error {
 	if !scheduleForm.MatchString(name) {
-		return flow.Errorf(flow.Invalid, "%.140q is no name for a schedule: it begins with a letter or digit and has up to 128 of a-z, A-Z, 0-9, '.', '_' and '-'", name)
+		return flow.Errorf(flow.Invalid, "%.140q is no name for a schedule: it begins with a "+
+			"letter or digit and has up to 128 of a-z, A-Z, 0-9, '.', '_' and '-'", name)
 	}
 	return nil
 }
@@ -114,9 +115,11 @@ func (c *ScheduleChange) checkChange(s *Schedule) error {
 	switch {
 	case s.Revision == 0:
 	case c.Version == 0 && s.Version != 0 && s.FlowID != c.FlowID:
-		return flow.Errorf(flow.Conflict, "the schedule %s is made by the definition of its flow, so it cannot be another flow's: choose another name", s.Name)
+		return flow.Errorf(flow.Conflict, "the schedule %s is made by the definition of its "+
+			"flow, so it cannot be another flow's: choose another name", s.Name)
 	case c.Version != 0 && (s.Version == 0 || s.FlowID != c.FlowID):
-		return flow.Errorf(flow.Conflict, "the schedule %s was set by hand, or is another flow's: delete it, or leave it out of the definition", s.Name)
+		return flow.Errorf(flow.Conflict, "the schedule %s was set by hand, or is another "+
+			"flow's: delete it, or leave it out of the definition", s.Name)
 	case c.defined && s.Version >= c.Version:
 		return errScheduled
 	}

@@ -64,7 +64,8 @@ func (f *StatsFilter) Picks(s *StatsSpot) bool {
 
 // Compare orders spots.
 func (s *StatsSpot) Compare(o *StatsSpot) int {
-	return cmp.Or(cmp.Compare(s.Flow, o.Flow), cmp.Compare(s.Bucket, o.Bucket), cmp.Compare(s.Scope, o.Scope), cmp.Compare(s.Node, o.Node), cmp.Compare(s.Version, o.Version))
+	return cmp.Or(cmp.Compare(s.Flow, o.Flow), cmp.Compare(s.Bucket, o.Bucket),
+		cmp.Compare(s.Scope, o.Scope), cmp.Compare(s.Node, o.Node), cmp.Compare(s.Version, o.Version))
 }
 
 // MergeStats returns rows with the stored counts of their spots added.

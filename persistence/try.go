@@ -31,14 +31,16 @@ func Try(ctx context.Context, store Flows, p Publication, key string) (v *Versio
 	case ready == nil:
 		return nil, nil, problems
 	}
-	f := Flow{ID: triedID(p.Slug, cmp.Or(key, rand.Text())), Name: cmp.Or(ready.Definition.Name, p.Slug, "tried"), Description: ready.Definition.Description, CreatedAt: p.Now, Tried: true}
+	f := Flow{ID: triedID(p.Slug, cmp.Or(key, rand.Text())), Name: cmp.Or(ready.Definition.Name,
+		p.Slug, "tried"), Description: ready.Definition.Description, CreatedAt: p.Now, Tried: true}
 	if err := f.Check(); err != nil {
 		return nil, nil, err
 	}
 	if err := store.CreateFlow(ctx, f); err != nil && !errors.Is(err, ErrDuplicate) {
 		return nil, nil, fmt.Errorf("trying %s: %w", f.ID, err)
 	}
-	v = &Version{ID: "ver-" + uuid.NewSHA1(versionSpace, []byte(f.ID)).String(), FlowID: f.ID, Number: 1, Definition: ready.Text, Status: statusTried, Hash: hashOf(ready.Text), CreatedAt: p.Now}
+	v = &Version{ID: "ver-" + uuid.NewSHA1(versionSpace, []byte(f.ID)).String(), FlowID: f.ID,
+		Number: 1, Definition: ready.Text, Status: statusTried, Hash: hashOf(ready.Text), CreatedAt: p.Now}
 	err = store.CreateVersion(ctx, *v)
 	if errors.Is(err, ErrDuplicate) {
 		v, err = sameTry(ctx, store, v)

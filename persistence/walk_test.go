@@ -30,7 +30,8 @@ func (s *longTask) Task(context.Context, string) (*persistence.TaskRow, error) {
 }
 
 func (s *longTask) Version(context.Context, string) (*persistence.Version, error) {
-	return &persistence.Version{ID: s.row.VersionID, Definition: []byte(`{"start":"a","nodes":{"a":{"func":"f"}},"edges":[{"from":"a","to":"a"}]}`)}, nil
+	return &persistence.Version{ID: s.row.VersionID,
+		Definition: []byte(`{"start":"a","nodes":{"a":{"func":"f"}},"edges":[{"from":"a","to":"a"}]}`)}, nil
 }
 
 func (s *longTask) Flow(context.Context, string) (*persistence.Flow, error) {

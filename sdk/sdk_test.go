@@ -77,7 +77,8 @@ func packs(t *testing.T) {
 	modules, err := filepath.Abs("typescript/node_modules") // its dependencies
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(modules, filepath.Join(dir, "package", "node_modules")))
-	use := exec.Command("node", "--input-type=module", "-e", `import { Client, Worker } from "@troupe-engine/sdk"; console.log(typeof Client, typeof Worker)`)
+	use := exec.Command("node", "--input-type=module", "-e",
+		`import { Client, Worker } from "@troupe-engine/sdk"; console.log(typeof Client, typeof Worker)`)
 	use.Dir = filepath.Join(dir, "package")
 	out, err = use.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -87,7 +88,8 @@ func packs(t *testing.T) {
 // need fails a test if a program is missing, and says how to install it.
 func need(t *testing.T, program string, major, minor int) {
 	t.Helper()
-	wanted := fmt.Sprintf("the SDKs are tested with %s %d.%d or newer: install it (python3 of python.org or your system, node with npm of nodejs.org)", program, major, minor)
+	wanted := fmt.Sprintf("the SDKs are tested with %s %d.%d or newer: install it (python3 of "+
+		"python.org or your system, node with npm of nodejs.org)", program, major, minor)
 	out, err := exec.Command(program, "--version").Output()
 	require.NoError(t, err, "%s", wanted)
 	found := regexp.MustCompile(`(\d+)\.(\d+)`).FindStringSubmatch(string(out))

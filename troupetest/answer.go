@@ -71,7 +71,8 @@ func askHandler(f job.Handler, c *rehearse.Call) (a rehearse.Answer) {
 			a = rehearse.Answer{Error: fmt.Sprintf("panic: %.200v", p)}
 		}
 	}()
-	j := job.Job{ID: c.ID(), Service: c.Service(), Input: c.Input, Params: c.Params, Task: c.Task, Step: c.Step(), Unit: c.Unit, Units: max(c.Units, 1), Attempt: c.Attempt, Log: io.Discard}
+	j := job.Job{ID: c.ID(), Service: c.Service(), Input: c.Input, Params: c.Params, Task: c.Task,
+		Step: c.Step(), Unit: c.Unit, Units: max(c.Units, 1), Attempt: c.Attempt, Log: io.Discard}
 	out, err := f(job.With(context.Background(), j, nil), j)
 	if err == nil {
 		a.Output, err = json.Marshal(out)

@@ -40,7 +40,8 @@ type Call struct {
 func resultOf(s *rehearse.Story) *Result {
 	r := &Result{State: cases.State(s), Error: s.State.Error, Value: s.State.Result(), Took: s.Took, Steps: cases.Entered(s), story: s}
 	for _, c := range s.Calls {
-		r.Calls = append(r.Calls, Call{Node: c.Step(), Service: c.Service(), Input: c.Input, Output: c.Answer.Output, Error: c.Answer.Error, OK: c.OK,
+		r.Calls = append(r.Calls, Call{Node: c.Step(), Service: c.Service(), Input: c.Input,
+			Output: c.Answer.Output, Error: c.Answer.Error, OK: c.OK,
 			Began: c.Began, Ended: c.Ended, Unit: c.Unit, Attempt: c.Attempt, Deliveries: c.Deliveries, call: c})
 	}
 	return r

@@ -63,8 +63,14 @@ func TestHandlersFailAsTheyDoElsewhere(t *testing.T) {
 		attempts int
 		err      string
 	}{
-		"an error is tried again":        {func(context.Context, job.Job) (any, error) { return nil, errors.New("no") }, 3, "no"},
-		"a fatal one is not":             {func(context.Context, job.Job) (any, error) { return nil, job.Fatal(errors.New("never")) }, 1, "never"},
+		"an error is tried again": {func(context.Context, job.Job) (any, error) {
+			return nil,
+				errors.New("no")
+		}, 3, "no"},
+		"a fatal one is not": {func(context.Context, job.Job) (any, error) {
+			return nil,
+				job.Fatal(errors.New("never"))
+		}, 1, "never"},
 		"a panic is an error":            {func(context.Context, job.Job) (any, error) { panic("ouch") }, 3, "panic: ouch"},
 		"what is no JSON is no result":   {func(context.Context, job.Job) (any, error) { return func() {}, nil }, 3, "unsupported type"},
 		"an error may have nothing said": {func(context.Context, job.Job) (any, error) { return nil, errors.New("") }, 3, "failed"},
@@ -80,7 +86,8 @@ func TestHandlersFailAsTheyDoElsewhere(t *testing.T) {
 
 func TestAnswersMayDependOnTheCall(t *testing.T) {
 	f := troupetest.New(t, `{"nodes":{"all":{"kind":"fanout","service":"s","each":{"count":3}}}}`)
-	f.Mock("all", troupetest.Returns("first").Unit(0).Then(troupetest.Returns("late").When("unit == 2").After("1h")).Then(troupetest.Returns("other")))
+	f.Mock("all", troupetest.Returns("first").Unit(0).Then(
+		troupetest.Returns("late").When("unit == 2").After("1h")).Then(troupetest.Returns("other")))
 	r := f.Run(nil)
 	require.JSONEq(t, `{"all":["first","other","late"]}`, string(r.Value))
 	require.Equal(t, time.Hour, r.Took)
@@ -126,7 +133,10 @@ func failure(t *testing.T, f func(t testing.TB)) string {
 
 func TestMistakesEndTheTest(t *testing.T) {
 	for want, f := range map[string]func(testing.TB){
-		"unknown node, service or function: chrage: did you mean charge?": func(t testing.TB) { troupetest.New(t, order).Mock("chrage", troupetest.Echo()) },
+		"unknown node, service or function: chrage: did you mean charge?": func(
+			t testing.TB) {
+			troupetest.New(t, order).Mock("chrage", troupetest.Echo())
+		},
 		`"2x" is no duration`:              func(t testing.TB) { troupetest.New(t, order).At("2x") },
 		"an answer is given at least once": func(t testing.TB) { troupetest.New(t, order).Mock("charge", troupetest.Echo().Times(0)) },
 		"nobody answers charge: mock it":   func(t testing.TB) { troupetest.New(t, order).WhenWaiting("approve").Answer(true).Run(params) },
@@ -148,7 +158,8 @@ func TestSeedsFindACompensationThatIsMissing(t *testing.T) {
 		return nil
 	}
 	play := func(t testing.TB, definition string) {
-		f := troupetest.New(t, definition).Mock("charge", troupetest.Returns("c1")).Mock("ship", troupetest.Returns("k1")).Mock("refund", troupetest.Returns("ok"))
+		f := troupetest.New(t, definition).Mock("charge", troupetest.Returns("c1")).Mock("ship",
+			troupetest.Returns("k1")).Mock("refund", troupetest.Returns("ok"))
 		f.WhenWaiting("approve").After("1d").Answer(true).MayFail("ship").Seeds(1000, params, check)
 	}
 	require.Empty(t, failure(t, func(t testing.TB) { play(t, order) }))

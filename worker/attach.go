@@ -74,7 +74,8 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
 	a := &attachedWorker{worker: w, services: services, servers: w.cfg.serverAddresses(), jobs: jobs, dialer: to,
-		wake: make(chan struct{}, 1), held: map[uint64]*attachedJob{}, tickets: map[uint64]jobTicket{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
+		wake: make(chan struct{}, 1), held: map[uint64]*attachedJob{},
+		tickets: map[uint64]jobTicket{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
 	a.runners.hasWork.L = &a.mu
 	defer a.stopRunners()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -292,7 +293,8 @@ func (a *attachedWorker) callHandler(j *attachedJob, result *attach.Result) {
 	switch {
 	case j.ctx.Err() != nil:
 	case answer.Error != "":
-		result.Outcome, result.Error, result.Details, result.Fatal = attach.Outcome_OUTCOME_FAILED, answer.Error, answer.Details, answer.Fatal
+		result.Outcome, result.Error, result.Details, result.Fatal = attach.Outcome_OUTCOME_FAILED,
+			answer.Error, answer.Details, answer.Fatal
 	default:
 		result.Outcome, result.Output = attach.Outcome_OUTCOME_COMPLETED, answer.Result
 	}
@@ -301,8 +303,11 @@ func (a *attachedWorker) callHandler(j *attachedJob, result *attach.Result) {
 
 // handlerJob returns the job for its handler.
 func (j *attachedJob) handlerJob() Job {
-	return job.WithKey(j.GetKey(), Job{ID: j.GetId(), Service: j.GetService(), Input: orJSON(j.GetInput(), "null"), Params: orJSON(j.GetParams(), "{}"), Task: j.GetTask(), Flow: j.GetFlow(),
-		Step: j.GetStep(), Unit: int(j.GetUnit()), Units: max(int(j.GetUnits()), 1), Attempt: int(j.GetAttempt()), Trace: j.GetTrace(), Log: &j.log})
+	return job.WithKey(j.GetKey(), Job{ID: j.GetId(), Service: j.GetService(),
+		Input: orJSON(j.GetInput(), "null"), Params: orJSON(j.GetParams(), "{}"), Task: j.GetTask(),
+		Flow: j.GetFlow(),
+		Step: j.GetStep(), Unit: int(j.GetUnit()), Units: max(int(j.GetUnits()), 1),
+		Attempt: int(j.GetAttempt()), Trace: j.GetTrace(), Log: &j.log})
 }
 
 func orJSON(raw []byte, empty string) []byte {

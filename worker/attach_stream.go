@@ -53,7 +53,8 @@ func (l *streamDialer) openStream(ctx context.Context, server string) *clientStr
 		}
 		return conn, err
 	}
-	client := attach.NewWorkersClient(&http.Client{Transport: packets.Whole{Transport: transport}}, server, connect.WithAcceptCompression("gzip", nil, nil))
+	client := attach.NewWorkersClient(&http.Client{Transport: packets.Whole{Transport: transport}},
+		server, connect.WithAcceptCompression("gzip", nil, nil))
 	s := client.Attach(ctx)
 	if l.token != "" {
 		s.RequestHeader().Set("Authorization", "Bearer "+l.token)
@@ -144,7 +145,8 @@ func (a *attachedWorker) newHello() *attach.Hello {
 	defer a.mu.Unlock()
 	a.unsent = slices.Collect(maps.Values(a.finished))
 	return &attach.Hello{Protocol: protocol, Worker: cfg.ID, Services: a.services, Labels: cfg.Labels, Credits: uint32(cfg.Concurrency),
-		Session: a.session, Held: slices.Collect(maps.Keys(a.held)), Finished: slices.Collect(maps.Keys(a.finished)), Brought: a.broughtJobs()}
+		Session: a.session, Held: slices.Collect(maps.Keys(a.held)),
+		Finished: slices.Collect(maps.Keys(a.finished)), Brought: a.broughtJobs()}
 }
 
 // maxBrought is the maximum number of jobs that a worker may bring.

@@ -55,11 +55,14 @@ func newEngine(t testing.TB) *engine {
 		registered: make(chan registered, 1000), beats: make(chan wire.Heartbeat, 1000),
 		polls: make(chan wire.Poll, 1000), queue: make(chan wire.ClaimedJob, 1000),
 		prolonged: make(chan []wire.HeldClaim, 1000), notes: make(chan wire.HeldClaim, 1000), logs: make(chan wire.HeldClaim, 1000),
-		completed: make(chan wire.Report, 1000), reports: make(chan int, 1000), next: make(chan *wire.Wanted, 1000), released: make(chan wire.GiveBack, 1000), left: make(chan string, 1000), paramsFor: make(chan string, 1000),
+		completed: make(chan wire.Report, 1000), reports: make(chan int, 1000),
+		next: make(chan *wire.Wanted, 1000), released: make(chan wire.GiveBack, 1000),
+		left: make(chan string, 1000), paramsFor: make(chan string, 1000),
 		answers: map[string][]func(http.ResponseWriter){},
 	}
 	mux := http.NewServeMux()
-	handle(e, mux, "PUT", "", "register", `{"offline_after_ms":15000}`, func(id string, r wire.Registration) { e.registered <- registered{id, r} })
+	handle(e, mux, "PUT", "", "register", `{"offline_after_ms":15000}`,
+		func(id string, r wire.Registration) { e.registered <- registered{id, r} })
 	handle(e, mux, "POST", "/release", "release", "", func(_ string, r wire.GiveBack) { e.released <- r })
 	mux.HandleFunc("DELETE /v1/workers/{worker}", func(w http.ResponseWriter, r *http.Request) {
 		if !e.other(w, "forget") {
@@ -215,7 +218,8 @@ func (e *engine) report(w http.ResponseWriter, r *http.Request) {
 
 // job returns a job of the engine's queue.
 func job(id, service string) wire.ClaimedJob {
-	return wire.ClaimedJob{ID: id, Task: "t", Flow: "f", Step: "sub/x", Place: wire.Place{Unit: 2, Attempt: 4}, Units: 3, Service: service, Token: "tok-" + id,
+	return wire.ClaimedJob{ID: id, Task: "t", Flow: "f", Step: "sub/x",
+		Place: wire.Place{Unit: 2, Attempt: 4}, Units: 3, Service: service, Token: "tok-" + id,
 		Input: json.RawMessage(`{"n":1}`), Params: json.RawMessage(`{"p":2}`), LeaseMS: 60_000}
 }
 

@@ -49,9 +49,11 @@ func (k *claimKeeper) giveBack(list []*claimedJob) {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()
 	for group := range slices.Chunk(list, claimGroup) {
-		err := k.worker.server.postJSON(ctx, k.worker.workerPath("/release"), wire.GiveBack{Claims: toHeldClaims(group, "")}, nil, partingTime)
+		err := k.worker.server.postJSON(ctx, k.worker.workerPath("/release"),
+			wire.GiveBack{Claims: toHeldClaims(group, "")}, nil, partingTime)
 		if err != nil {
-			k.worker.cfg.Logger.Warn("jobs could not be given back; others get them when the claims run out", "jobs", len(group), "error", err)
+			k.worker.cfg.Logger.Warn("jobs could not be given back; others get them when the "+
+				"claims run out", "jobs", len(group), "error", err)
 		}
 	}
 }

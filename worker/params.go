@@ -58,7 +58,9 @@ func (w *Worker) fetchParams(ctx context.Context, c *claimedJob, job *Job) bool 
 	var pause backoff
 	for l.value == nil {
 		var answer wire.JobParams
-		err := w.server.callEngine(ctx, http.MethodGet, "/jobs/"+url.PathEscape(c.ID)+"/params?token="+url.QueryEscape(c.token), nil, &answer, requestTime)
+		err := w.server.callEngine(ctx, http.MethodGet,
+			"/jobs/"+url.PathEscape(c.ID)+"/params?token="+url.QueryEscape(c.token), nil, &answer,
+			requestTime)
 		// large params are neither
 		if err == nil && (len(answer.Params) == 0 || string(answer.Params) == "null") {
 			err = errNoParams

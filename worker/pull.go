@@ -113,7 +113,8 @@ func pulledOf(claimed []wire.ClaimedJob) []pulledJob {
 	jobs := make([]pulledJob, len(claimed))
 	for i, j := range claimed {
 		jobs[i] = pulledJob{token: j.Token, paramsKey: j.ParamsKey, lease: toLease(j.LeaseMS),
-			Job: job.WithKey(j.Key, Job{ID: j.ID, Service: j.Service, Input: j.Input, Params: j.Params, Task: j.Task, Flow: j.Flow, Step: j.Step, Trace: j.Trace,
+			Job: job.WithKey(j.Key, Job{ID: j.ID, Service: j.Service, Input: j.Input,
+				Params: j.Params, Task: j.Task, Flow: j.Flow, Step: j.Step, Trace: j.Trace,
 				Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt})}
 	}
 	return jobs
@@ -172,7 +173,9 @@ func (w *Worker) carryOut(ctx context.Context, c *claimedJob) (passed bool) {
 		// failed.
 		return false
 	}
-	return w.deliverResult(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result, Error: answer.Error, Details: answer.Details, Fatal: answer.Fatal, Numbers: wire.Numbers{Metrics: answer.Metrics}, Said: c.printed.closeAndTake()})
+	return w.deliverResult(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result,
+		Error: answer.Error, Details: answer.Details, Fatal: answer.Fatal,
+		Numbers: wire.Numbers{Metrics: answer.Metrics}, Said: c.printed.closeAndTake()})
 }
 
 // deliverResult sends a result until the engine has answered or ctx ends. It reports whether the
@@ -186,7 +189,8 @@ func (w *Worker) deliverResult(ctx context.Context, done wire.Report) (passed bo
 			return passed
 		case isPermanent(err) && done.Error == "" && isResultRefused(err):
 			// Without this error the engine would have the same work done again for nothing.
-			done.Output, done.Error, done.Details, done.Fatal, done.Said = nil, "the result was refused: "+err.Error(), nil, true, wire.Said{}
+			done.Output, done.Error, done.Details, done.Fatal, done.Said = nil,
+				"the result was refused: "+err.Error(), nil, true, wire.Said{}
 			continue
 		case isPermanent(err) && isFromEngine(err):
 			w.cfg.Logger.Warn("a result was refused", "job", done.Job, "error", err)

@@ -174,7 +174,8 @@ func TestClaimsAreProlongedTogether(t *testing.T) {
 	defer close(leave)
 	for {
 		if claims := <-e.prolonged; len(claims) == 3 {
-			require.ElementsMatch(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"}, {Job: "2", Token: "tok-2"}, {Job: "3", Token: "tok-3"}}, claims)
+			require.ElementsMatch(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"},
+				{Job: "2", Token: "tok-2"}, {Job: "3", Token: "tok-3"}}, claims)
 			return
 		}
 	}

@@ -51,7 +51,8 @@ func TestAResultIsKeptAfterAnswersOfOtherServers(t *testing.T) {
 		}
 	}
 	for name, answer := range map[string]func(http.ResponseWriter){
-		"moved": page(301), "to a login": page(302), "400": page(400), "401": page(401), "403": page(403), "404": page(404), "405": page(405), "502": page(502), "200": page(200),
+		"moved": page(301), "to a login": page(302), "400": page(400), "401": page(401),
+		"403": page(403), "404": page(404), "405": page(405), "502": page(502), "200": page(200),
 		"denied for a moment": status(401), "nothing": func(http.ResponseWriter) {},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -129,7 +129,9 @@ func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
 		"a log": {func(_ context.Context, j worker.Job) (any, error) {
 			fmt.Fprint(j.Log, "said ", j.ID, " ", j.Service, " ", string(j.Input), " ", string(j.Params))
 			return true, nil
-		}, wire.Report{Output: json.RawMessage(`true`), Said: wire.Said{Lines: []wire.LogLine{{Stream: "log", Text: `said j s {"n":1} {"p":2}`, Part: true}}}}},
+		}, wire.Report{Output: json.RawMessage(`true`),
+			Said: wire.Said{Lines: []wire.LogLine{{Stream: "log", Text: `said j s {"n":1} {"p":2}`,
+				Part: true}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)

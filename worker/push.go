@@ -165,8 +165,10 @@ func jobFromHeaders(h http.Header) Job {
 		n, _ := strconv.Atoi(h.Get(name)) // the engine may not send it
 		return max(n, least)
 	}
-	return job.WithKey(h.Get(wire.HeaderKey), Job{ID: h.Get(wire.HeaderJob), Task: text(wire.HeaderTask), Flow: text(wire.HeaderFlow), Step: text(wire.HeaderStep), Trace: h.Get(wire.HeaderTrace),
-		Unit: number(wire.HeaderUnit, 0), Units: number(wire.HeaderUnits, 1), Attempt: number(wire.HeaderAttempt, 0)})
+	return job.WithKey(h.Get(wire.HeaderKey),
+		Job{ID: h.Get(wire.HeaderJob), Task: text(wire.HeaderTask), Flow: text(wire.HeaderFlow),
+			Step: text(wire.HeaderStep), Trace: h.Get(wire.HeaderTrace),
+			Unit: number(wire.HeaderUnit, 0), Units: number(wire.HeaderUnits, 1), Attempt: number(wire.HeaderAttempt, 0)})
 }
 
 func writeAnswer(rw http.ResponseWriter, a wire.ExecAnswer) {

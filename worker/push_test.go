@@ -64,15 +64,22 @@ func TestAPushedJobIsAnswered(t *testing.T) {
 		status     int
 		want       string
 	}{
-		"a result":                        {"echo", `{"input":{"n":1},"params":{"p":2}}`, []string{"Idempotency-Key", "k1", "Troupe-Job", "j1"}, 200, `{"result":["j1","k1","echo",{"n":1},{"p":2}]}` + "\n"},
-		"an error":                        {"bad", `{}`, nil, 200, `{"result":null,"error":"bad input"}` + "\n"},
-		"a fatal error":                   {"never", `{}`, nil, 200, `{"result":null,"error":"never","fatal":true}` + "\n"},
-		"a panic":                         {"panic", `{}`, nil, 200, `{"result":null,"error":"handler panicked: boom"}` + "\n"},
-		"what is no JSON":                 {"echo", `{`, nil, 200, `{"result":null,"error":"bad request"}` + "\n"},
-		"an unknown service":              {"nope", `{}`, nil, 404, "404 page not found\n"},
-		"a service's name in escapes":     {"a%2Fb%20c", `{}`, nil, 200, `{"result":"a/b c"}` + "\n"},
-		"a web page":                      {"echo", `{}`, []string{"Origin", "https://evil.example"}, 403, "requests of web pages are refused\n"},
-		"a page of this computer as well": {"echo", `{}`, []string{"Origin", "http://localhost"}, 403, "requests of web pages are refused\n"},
+		"a result": {"echo", `{"input":{"n":1},"params":{"p":2}}`,
+			[]string{"Idempotency-Key", "k1", "Troupe-Job", "j1"}, 200,
+			`{"result":["j1","k1","echo",{"n":1},{"p":2}]}` + "\n"},
+		"an error": {"bad", `{}`, nil, 200, `{"result":null,"error":"bad input"}` + "\n"},
+		"a fatal error": {"never", `{}`, nil, 200,
+			`{"result":null,"error":"never","fatal":true}` + "\n"},
+		"a panic": {"panic", `{}`, nil, 200,
+			`{"result":null,"error":"handler panicked: boom"}` + "\n"},
+		"what is no JSON": {"echo", `{`, nil, 200,
+			`{"result":null,"error":"bad request"}` + "\n"},
+		"an unknown service":          {"nope", `{}`, nil, 404, "404 page not found\n"},
+		"a service's name in escapes": {"a%2Fb%20c", `{}`, nil, 200, `{"result":"a/b c"}` + "\n"},
+		"a web page": {"echo", `{}`,
+			[]string{"Origin", "https://evil.example"}, 403, "requests of web pages are refused\n"},
+		"a page of this computer as well": {"echo", `{}`, []string{"Origin", "http://localhost"},
+			403, "requests of web pages are refused\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, body := post(t, t.Context(), me.URL+"/exec/"+tt.path, tt.body, tt.header...)
@@ -139,7 +146,8 @@ func TestRequestsOfStrangersAreNotCarriedOut(t *testing.T) {
 	defer http.DefaultClient.CloseIdleConnections()
 	me := <-e.registered
 	require.Len(t, me.Secret, 26)
-	for name, header := range map[string]string{"another secret": "Bearer " + secret, "none": "", "an empty one": "Bearer ", "another scheme": "Basic " + me.Secret} {
+	for name, header := range map[string]string{"another secret": "Bearer " + secret, "none": "",
+		"an empty one": "Bearer ", "another scheme": "Basic " + me.Secret} {
 		code, body := post(t, t.Context(), me.URL+"/exec/s", `{}`, "Authorization", header)
 		require.Equal(t, http.StatusUnauthorized, code, name)
 		require.NotContains(t, body, me.Secret)

@@ -93,7 +93,8 @@ func (w *Worker) execOne(ctx context.Context, n int, req *wire.ExecJob) []byte {
 		return append(line, '\n')
 	}
 	defer w.freeSlot()
-	j := job.WithKey(req.Key, Job{ID: req.Job, Service: req.Service, Input: req.Input, Params: req.Params, Task: req.Task, Flow: req.Flow, Step: req.Step,
+	j := job.WithKey(req.Key, Job{ID: req.Job, Service: req.Service, Input: req.Input,
+		Params: req.Params, Task: req.Task, Flow: req.Flow, Step: req.Step,
 		Trace: req.Trace, Unit: req.Unit, Units: max(req.Units, 1), Attempt: req.Attempt, Log: io.Discard})
 	said := w.callHandler(ctx, h, j, nil)
 	text, _ := json.Marshal(said)

@@ -36,7 +36,8 @@ func TestJobsThatArePushedTogetherAreAnsweredAsTheyEnd(t *testing.T) {
 	run(t, w)
 	defer http.DefaultClient.CloseIdleConnections()
 	me := <-e.registered
-	resp := together(t, me.URL, "b", `{"job":"j0","service":"slow","input":1,"params":{}}{"job":"j1","service":"echo","task":"t","flow":"f","step":"s","unit":2,"units":3,"attempt":4,"trace":"00-1","input":{"n":1},"params":{"p":2}}`)
+	resp := together(t, me.URL, "b",
+		`{"job":"j0","service":"slow","input":1,"params":{}}{"job":"j1","service":"echo","task":"t","flow":"f","step":"s","unit":2,"units":3,"attempt":4,"trace":"00-1","input":{"n":1},"params":{"p":2}}`)
 	in := bufio.NewReader(resp.Body)
 	line, err := in.ReadString('\n')
 	require.NoError(t, err)

@@ -46,7 +46,8 @@ const minHeartbeatTimeout = time.Second
 
 // sendHeartbeat sends a heartbeat, and renews claims.
 func (w *Worker) sendHeartbeat(ctx context.Context, claims []wire.HeldClaim, limit time.Duration) (answer wire.HeartbeatAnswer, err error) {
-	err = w.server.postJSON(ctx, w.workerPath("/heartbeat"), wire.Heartbeat{Load: int(w.load.Load()), Claims: claims}, &answer, min(limit, requestTime))
+	err = w.server.postJSON(ctx, w.workerPath("/heartbeat"),
+		wire.Heartbeat{Load: int(w.load.Load()), Claims: claims}, &answer, min(limit, requestTime))
 	return answer, err
 }
 

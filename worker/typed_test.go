@@ -41,7 +41,9 @@ func TestAFunctionWithTypesIsRegisteredOnce(t *testing.T) {
 	double := func(_ context.Context, in count) (count, error) { return count{2 * in.N}, nil }
 	w := worker.New(worker.Config{})
 	worker.Handle(w, "double", double)
-	require.PanicsWithValue(t, `worker: the function "double": there is a function of that name already`, func() { worker.Handle(w, "double", double) })
+	require.PanicsWithValue(t,
+		`worker: the function "double": there is a function of that name already`,
+		func() { worker.Handle(w, "double", double) })
 	require.PanicsWithValue(t, `worker: the function "f": its output cannot be written as JSON: it is a chan int`, func() {
 		worker.Handle(w, "f", func(context.Context, int) (chan int, error) { return nil, nil })
 	})

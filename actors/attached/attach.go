@@ -62,7 +62,8 @@ func checkHello(hello *attach.Hello) error {
 	case hello == nil:
 		return flow.Errorf(flow.Invalid, "a stream begins with a hello")
 	case hello.GetProtocol() != protocolVersion:
-		return flow.Errorf(flow.Invalid, "the worker speaks version %d of the protocol, this member version %d", hello.GetProtocol(), protocolVersion)
+		return flow.Errorf(flow.Invalid, "the worker speaks version %d of the protocol, this "+
+			"member version %d", hello.GetProtocol(), protocolVersion)
 	case hello.GetCredits() < 1 || hello.GetCredits() > maxCredits:
 		return flow.Errorf(flow.Invalid, "credits must be 1 to %d, are %d", maxCredits, hello.GetCredits())
 	case len(hello.GetServices()) == 0:
@@ -121,7 +122,8 @@ func (s *Sessions) registerWorker(ctx context.Context, hello *attach.Hello) erro
 	if s.opts.Workers == nil {
 		return nil
 	}
-	err := s.opts.Workers.Register(ctx, persistence.Worker{ID: hello.GetWorker(), URL: "attached", Type: "attached", Services: hello.GetServices(), Labels: hello.GetLabels()})
+	err := s.opts.Workers.Register(ctx, persistence.Worker{ID: hello.GetWorker(), URL: "attached",
+		Type: "attached", Services: hello.GetServices(), Labels: hello.GetLabels()})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.workers[hello.GetWorker()]; k != nil {
@@ -182,7 +184,8 @@ func (s *Sessions) startSession(hello *attach.Hello, c *workerStream) (*workerSe
 	s.updateMayServe()
 	c.welcome = s.newWelcome(ses, ses.acceptBrought(hello))
 	s.fillSession(ses)
-	s.opts.Logger.Info("a worker is attached", "worker", ses.worker, "services", ses.group.services, "labels", ses.group.labels, "credits", ses.credits, "brings", len(ses.grants))
+	s.opts.Logger.Info("a worker is attached", "worker", ses.worker, "services", ses.group.services,
+		"labels", ses.group.labels, "credits", ses.credits, "brings", len(ses.grants))
 	return ses, nil
 }
 
@@ -212,8 +215,9 @@ func (s *Sessions) resumeSession(hello *attach.Hello, c *workerStream) *workerSe
 }
 
 func (s *Sessions) newWelcome(ses *workerSession, resumed bool) *attach.Welcome {
-	return &attach.Welcome{Protocol: protocolVersion, Session: ses.id, Resumed: resumed, HeartbeatMs: uint32(s.opts.Heartbeat.Milliseconds()),
-		GraceMs: uint32(s.opts.Grace.Milliseconds()), MostBytes: uint64(s.opts.MaxMessage)}
+	return &attach.Welcome{Protocol: protocolVersion, Session: ses.id, Resumed: resumed,
+		HeartbeatMs: uint32(s.opts.Heartbeat.Milliseconds()),
+		GraceMs:     uint32(s.opts.Grace.Milliseconds()), MostBytes: uint64(s.opts.MaxMessage)}
 }
 
 // detachStream handles the end of a stream. The session waits for its worker, unless that has said
@@ -229,7 +233,8 @@ func (s *Sessions) detachStream(ses *workerSession, c *workerStream) {
 	if s.waitsForWorker(ses) {
 		c.stopGrace = s.host.Later(s.opts.Grace, func() { s.endAfterGrace(ses, c) })
 		ses.awaitStream(c)
-		s.opts.Logger.Info("the stream of a worker broke; its jobs wait for it", "worker", ses.worker, "jobs", len(ses.grants), "grace", s.opts.Grace)
+		s.opts.Logger.Info("the stream of a worker broke; its jobs wait for it", "worker",
+			ses.worker, "jobs", len(ses.grants), "grace", s.opts.Grace)
 		s.mu.Unlock()
 		return
 	}
@@ -276,7 +281,8 @@ func (s *Sessions) endSessionLocked(ses *workerSession) {
 	failed := s.removeUnservable()
 	s.mu.Unlock()
 	if n := len(then.landings); n > 0 {
-		s.opts.Logger.Warn("a worker is gone; others get its jobs, unless it comes to another member with them", "worker", ses.worker, "jobs", n)
+		s.opts.Logger.Warn("a worker is gone; others get its jobs, unless it comes to another "+
+			"member with them", "worker", ses.worker, "jobs", n)
 	}
 	s.runActions(then)
 	refuseJobs(failed)

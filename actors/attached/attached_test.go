@@ -44,7 +44,8 @@ func newJob(n int, service string, labels ...string) *job {
 }
 
 func (j *job) Job() flow.Job {
-	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, EnqueuedAt: j.at, Given: j.given, Input: j.input,
+	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1,
+		Attempt: 1}, EnqueuedAt: j.at, Given: j.given, Input: j.input,
 		Exec: &flow.Exec{Type: cmp.Or(j.kind, flow.ExecRemote), Service: j.service, Labels: j.labels}}
 }
 func (j *job) Of() (task string, at flow.Address) {
@@ -103,7 +104,8 @@ func open(t *testing.T, o attached.Options) *attached.Sessions {
 
 // attachTo starts a stream without sending anything.
 func attachTo(t *testing.T, s *attached.Sessions) *worker {
-	w := &worker{T: t, to: make(chan *attach.FromWorker), from: make(chan *attach.ToWorker), gone: make(chan struct{}), over: make(chan error, 1)}
+	w := &worker{T: t, to: make(chan *attach.FromWorker), from: make(chan *attach.ToWorker),
+		gone: make(chan struct{}), over: make(chan error, 1)}
 	w.up = sync.OnceFunc(func() { close(w.gone) })
 	go func() { w.over <- s.Serve(context.Background(), w) }()
 	t.Cleanup(func() {
@@ -307,7 +309,8 @@ func TestAJobWaitsForAListedWorkerWithoutASession(t *testing.T) {
 				return refused
 			}
 			w := attachTo(t, s)
-			w.to <- &attach.FromWorker{Hello: &attach.Hello{Protocol: 1, Worker: "w", Credits: 1, Services: []string{"s"}, Labels: []string{"x"}}}
+			w.to <- &attach.FromWorker{Hello: &attach.Hello{Protocol: 1, Worker: "w", Credits: 1,
+				Services: []string{"s"}, Labels: []string{"x"}}}
 			require.Contains(t, (<-other.reports).Error, "no worker for service s with the labels y")
 			require.Equal(t, []bool{true, false}, offered)
 			if refused != nil {
@@ -404,10 +407,13 @@ func TestInvalidHellosAreRefused(t *testing.T) {
 		first *attach.FromWorker
 		want  string
 	}{
-		"no hello":      {&attach.FromWorker{}, "begins with a hello"},
-		"no credits":    {&attach.FromWorker{Hello: &attach.Hello{Protocol: 1, Worker: "w", Services: []string{"s"}}}, "credits must be 1 to 10000, are 0"},
-		"no service":    {&attach.FromWorker{Hello: &attach.Hello{Protocol: 1, Worker: "w", Credits: 1}}, "name its services"},
-		"a new version": {&attach.FromWorker{Hello: &attach.Hello{Protocol: 2, Worker: "w", Credits: 1, Services: []string{"s"}}}, "speaks version 2"},
+		"no hello": {&attach.FromWorker{}, "begins with a hello"},
+		"no credits": {&attach.FromWorker{Hello: &attach.Hello{Protocol: 1, Worker: "w",
+			Services: []string{"s"}}}, "credits must be 1 to 10000, are 0"},
+		"no service": {&attach.FromWorker{Hello: &attach.Hello{Protocol: 1, Worker: "w",
+			Credits: 1}}, "name its services"},
+		"a new version": {&attach.FromWorker{Hello: &attach.Hello{Protocol: 2, Worker: "w",
+			Credits: 1, Services: []string{"s"}}}, "speaks version 2"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := &worker{T: t, to: make(chan *attach.FromWorker, 1), gone: make(chan struct{}), up: func() {}}

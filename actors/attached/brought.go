@@ -103,7 +103,8 @@ func (ses *workerSession) acceptBrought(hello *attach.Hello) bool {
 			forged++
 		} else if ses.grants[n] == nil {
 			ses.lastNumber = max(ses.lastNumber, n)
-			ses.trackBrought(&jobGrant{session: ses, number: n, sent: true, task: task, at: at, brought: &broughtJob{workerDelivery: given, since: since, finished: finished[n]}}, before)
+			ses.trackBrought(&jobGrant{session: ses, number: n, sent: true, task: task, at: at,
+				brought: &broughtJob{workerDelivery: given, since: since, finished: finished[n]}}, before)
 		}
 	}
 	for _, n := range hello.GetHeld() {
@@ -224,7 +225,9 @@ func (s *Sessions) unsettledJobs(ses *workerSession) (all []bringRequest) {
 	}
 	for _, g := range ses.grantsInOrder() {
 		if g.brought != nil && !g.brought.unsure {
-			all = append(all, bringRequest{g, engine.Order{Task: g.task, Command: flow.Bring{Address: g.at, Worker: ses.worker, Given: g.brought.workerDelivery, Since: g.brought.since}}})
+			all = append(all, bringRequest{g, engine.Order{Task: g.task,
+				Command: flow.Bring{Address: g.at, Worker: ses.worker,
+					Given: g.brought.workerDelivery, Since: g.brought.since}}})
 		}
 	}
 	return all
@@ -367,7 +370,8 @@ func (s *Sessions) finishSettling(g *jobGrant, then *unlockedActions) {
 		then.resend = append(then.resend, p)
 	}
 	if b.earlierPassage != nil {
-		then.landings = append(then.landings, reportedJob{Passage: b.earlierPassage, report: flow.Report{Lost: true, Worker: g.session.worker}})
+		then.landings = append(then.landings, reportedJob{Passage: b.earlierPassage,
+			report: flow.Report{Lost: true, Worker: g.session.worker}})
 	}
 }
 
@@ -436,7 +440,8 @@ func (g *jobGrant) withdrawBrought(p carry.Passage) {
 	s := g.session.sessions
 	delete(s.held, p)
 	g.passage, g.job = nil, nil
-	g.brought = &broughtJob{workerDelivery: g.broughtAs.workerDelivery, since: g.broughtAs.since, finished: g.broughtAs.finished, voidBefore: p.Job().Given + 1}
+	g.brought = &broughtJob{workerDelivery: g.broughtAs.workerDelivery, since: g.broughtAs.since,
+		finished: g.broughtAs.finished, voidBefore: p.Job().Given + 1}
 	s.broughtJobs[jobKey{g.task, g.at}] = g
 	s.bringAgain(g)
 }

@@ -130,7 +130,8 @@ func TestABroughtJobWithdrawnMeanwhileIsRequestedAgain(t *testing.T) {
 	s.Send([]actors.Passage{withdrawn})
 	require.Eventually(t, func() bool { return len(asked) == 0 }, 10*time.Second, time.Millisecond)
 	s.Send([]actors.Passage{again})
-	w.to <- &attach.FromWorker{Results: []*attach.Result{{Number: had.GetNumber(), Outcome: attach.Outcome_OUTCOME_COMPLETED, Output: []byte("1")}}}
+	w.to <- &attach.FromWorker{Results: []*attach.Result{{Number: had.GetNumber(),
+		Outcome: attach.Outcome_OUTCOME_COMPLETED, Output: []byte("1")}}}
 	require.Equal(t, "1", string((<-again.reports).Output))
 	for m := w.hear(); len(m.GetAcknowledged()) == 0; m = w.hear() {
 		require.Empty(t, m.GetCanceled())

@@ -71,7 +71,8 @@ func (s *Sessions) removeFromGroup(ses *workerSession) {
 	if len(g.byFree) == 0 {
 		delete(s.groups, g.key)
 		for _, service := range g.services {
-			if s.offering[service] = slices.DeleteFunc(s.offering[service], func(o *sessionGroup) bool { return o == g }); len(s.offering[service]) == 0 {
+			if s.offering[service] = slices.DeleteFunc(s.offering[service],
+				func(o *sessionGroup) bool { return o == g }); len(s.offering[service]) == 0 {
 				delete(s.offering, service)
 			}
 		}

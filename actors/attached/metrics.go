@@ -12,7 +12,8 @@ import (
 // Collectors returns the metrics of attached workers for Prometheus.
 func (s *Sessions) Collectors() []prometheus.Collector {
 	gauge := func(name, help string, labels prometheus.Labels, value func(s *Sessions) int) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "troupe_attached_" + name, Help: help, ConstLabels: labels}, func() float64 {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "troupe_attached_" + name,
+			Help: help, ConstLabels: labels}, func() float64 {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return float64(value(s))
@@ -22,7 +23,8 @@ func (s *Sessions) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		gauge("workers", workers, prometheus.Labels{"state": "here"}, (*Sessions).countStreams),
 		gauge("workers", workers, prometheus.Labels{"state": "away"}, func(s *Sessions) int { return len(s.byID) - s.countStreams() }),
-		gauge("credits_free", "Jobs that workers attached to this member would take beside those that they have.", nil, (*Sessions).freeCredits),
+		gauge("credits_free", "Jobs that workers attached to this member would take beside "+
+			"those that they have.", nil, (*Sessions).freeCredits),
 		gauge("jobs", "Jobs that workers attached to this member have.", nil, func(s *Sessions) int { return len(s.held) }),
 		gauge("jobs_waiting", "Jobs that wait at this member for an attached worker with a free place.", nil, (*Sessions).waitingJobs),
 		slotCollector{s},
@@ -34,7 +36,8 @@ func (s *Sessions) Collectors() []prometheus.Collector {
 type slotCollector struct{ *Sessions }
 
 var slotsDesc = prometheus.NewDesc("troupe_worker_slots",
-	"Jobs that workers attached to this member have (taken) and would take beside those (free). A worker counts with each of its services.", []string{"service", "state"}, nil)
+	"Jobs that workers attached to this member have (taken) and would take beside those (free). "+
+		"A worker counts with each of its services.", []string{"service", "state"}, nil)
 
 // slotCounts are the places of workers that offer a service.
 type slotCounts struct{ free, taken int }

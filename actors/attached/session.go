@@ -81,8 +81,10 @@ func (ses *workerSession) giveJob(p carry.Passage, job *flow.Job) bool {
 // jobFor returns a job in the form for a worker. With its ticket the worker may take it to another
 // member.
 func (ses *workerSession) jobFor(j *flow.Job, number uint64) *attach.Job {
-	job := &attach.Job{Number: number, Id: j.ID(), Key: j.Key(), Service: j.Exec.Service, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
-		Unit: uint32(j.Unit), Units: uint32(max(j.Units, 1)), Attempt: uint32(j.Attempt), TimeoutMs: j.TimeoutMS, Trace: trace.Parent(j.Task, j.Traced, j.Address)}
+	job := &attach.Job{Number: number, Id: j.ID(), Key: j.Key(), Service: j.Exec.Service,
+		Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
+		Unit: uint32(j.Unit), Units: uint32(max(j.Units, 1)), Attempt: uint32(j.Attempt),
+		TimeoutMs: j.TimeoutMS, Trace: trace.Parent(j.Task, j.Traced, j.Address)}
 	if j.Plan != nil {
 		job.Flow = j.Plan.FlowSlug
 	}
@@ -202,7 +204,9 @@ func (ses *workerSession) releaseAll() (then unlockedActions) {
 		g.endLog()
 		if p := ses.removeGrant(g); p != nil {
 			parted := g.sent && s.shut && s.allowsRoaming() && !ses.leaving
-			then.landings = append(then.landings, reportedJob{p, flow.Report{Lost: true, Unbegun: !g.sent || s.isLeaving(), Worker: ses.worker}, parted})
+			then.landings = append(then.landings,
+				reportedJob{p, flow.Report{Lost: true, Unbegun: !g.sent || s.isLeaving(),
+					Worker: ses.worker}, parted})
 		}
 	}
 	return then

@@ -106,7 +106,10 @@ type Sessions struct {
 // New returns Sessions without workers.
 func New(opts Options) *Sessions {
 	s := &Sessions{opts: opts.orDefault(), notes: make(chan jobNote, maxNotes), byID: map[string]*workerSession{},
-		groups: map[string]*sessionGroup{}, offering: map[string][]*sessionGroup{}, remoteMembers: map[string]*memberCredits{}, queues: map[string]*waitingQueue{}, held: map[carry.Passage]*jobGrant{}, broughtJobs: map[jobKey]*jobGrant{}, workers: map[string]*knownWorker{}}
+		groups: map[string]*sessionGroup{}, offering: map[string][]*sessionGroup{},
+		remoteMembers: map[string]*memberCredits{}, queues: map[string]*waitingQueue{},
+		held: map[carry.Passage]*jobGrant{}, broughtJobs: map[jobKey]*jobGrant{},
+		workers: map[string]*knownWorker{}}
 	s.host = &s.opts.Host
 	if opts.Secret != "" {
 		s.tickets = newTicketSigner(opts.Secret)
@@ -167,7 +170,8 @@ func (s *Sessions) elapsedSince(t time.Time) time.Duration { return s.host.Now()
 
 // hasWorkerFor reports whether a worker for such jobs is attached, here or at another member.
 func (s *Sessions) hasWorkerFor(exec *flow.Exec) bool {
-	return !s.isLeaving() && slices.ContainsFunc(s.offering[exec.Service], func(g *sessionGroup) bool { return hasAll(g.labels, exec.Labels) }) ||
+	return !s.isLeaving() && slices.ContainsFunc(s.offering[exec.Service],
+		func(g *sessionGroup) bool { return hasAll(g.labels, exec.Labels) }) ||
 		slices.ContainsFunc(s.remoteOffering[exec.Service], func(g *remoteGroup) bool { return hasAll(g.Labels, exec.Labels) })
 }
 

@@ -34,7 +34,8 @@ type creditSharing struct {
 func (s *Sessions) Meet(self string, alive func() []string, tell func(*engine.Credits)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.creditSharing = creditSharing{self: self, alive: alive, sendCredits: tell, changeSignal: make(chan struct{}, 1), announced: map[string]engine.Credit{}}
+	s.creditSharing = creditSharing{self: self, alive: alive, sendCredits: tell,
+		changeSignal: make(chan struct{}, 1), announced: map[string]engine.Credit{}}
 	s.markAllChanged()
 	s.done.Run(s.runSharing)
 }

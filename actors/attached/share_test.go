@@ -23,7 +23,8 @@ func beside(t *testing.T) (*attached.Sessions, chan *engine.Credits) {
 
 // credited returns an announcement of the other member.
 func credited(turn int64, free int, labels ...string) *engine.Credits {
-	return &engine.Credits{Member: "other", Turn: turn, List: []engine.Credit{{Services: []string{"s"}, Labels: labels, Workers: 1, Free: free}}}
+	return &engine.Credits{Member: "other", Turn: turn,
+		List: []engine.Credit{{Services: []string{"s"}, Labels: labels, Workers: 1, Free: free}}}
 }
 
 func foreign(n int, at int64) *job {

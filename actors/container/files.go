@@ -33,7 +33,8 @@ func (s *Service) writeFiles(ctx context.Context, name string, files []container
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(path.Clean(f.path), "/"), Mode: 0o644, Size: int64(len(f.content))}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(path.Clean(f.path),
+			"/"), Mode: 0o644, Size: int64(len(f.content))}
 		if err := w.WriteHeader(header); err != nil {
 			return fmt.Errorf("the file %s: %w", f.path, err)
 		}

@@ -151,7 +151,9 @@ func TestAContainerIsOnlyInNetworksThatTheOperatorAllows(t *testing.T) {
 		fits    bool
 	}{
 		{nil, "", true}, {nil, "none", true}, {nil, "bridge", true}, {nil, "data", true}, {nil, "host", false},
-		{[]string{"host"}, "host", true}, {[]string{"host"}, "", true}, {[]string{"host"}, "none", true}, {[]string{"host"}, "data", false}, {[]string{"data"}, "host", false},
+		{[]string{"host"}, "host", true}, {[]string{"host"}, "", true},
+		{[]string{"host"}, "none", true}, {[]string{"host"}, "data", false},
+		{[]string{"data"}, "host", false},
 	} {
 		h := &fakeHost{}
 		s := h.on(t, Options{Store: "s", Networks: c.allowed})
@@ -350,7 +352,9 @@ func TestDetailsAndMetricsOfContainersAreKept(t *testing.T) {
 	at := "/containers/" + s.containerName(job)
 	h.answer(map[string]http.HandlerFunc{
 		"GET " + at + "/json": says(http.StatusOK, `{"State":{"Status":"exited","ExitCode":1}}`),
-		"GET " + at + "/logs": says(http.StatusOK, printed("ORK_METRIC:{\"name\":\"rows\",\"value\":2}\nORK_ERROR:{\"message\":\"no such customer\",\"details\":{\"id\":7}}\n")),
+		"GET " + at + "/logs": says(http.StatusOK,
+			printed("ORK_METRIC:{\"name\":\"rows\",\"value\":2}\nORK_ERROR:{\"message\":\"no "+
+				"such customer\",\"details\":{\"id\":7}}\n")),
 	})
 	x := flow.External{Service: Name, ID: s.containerName(job), Job: job, Task: "t", Data: (&trackerNote{}).encodeData()}
 	status, err := s.Poll(t.Context(), x)

@@ -67,7 +67,9 @@ func (l *registryLogin) authHeader(server string) (string, error) {
 	both, err := base64.StdEncoding.DecodeString(l.Auth)
 	name, password, ok := strings.Cut(string(both), ":")
 	if l.IdentityToken == "" && (err != nil || !ok) {
-		return "", fmt.Errorf("the logins of registries (--registry-auth-file): that of %s has neither auth, base64 of NAME:PASSWORD, nor identitytoken; helpers for them are not asked", server)
+		return "", fmt.Errorf("the logins of registries (--registry-auth-file): that of %s has "+
+			"neither auth, base64 of NAME:PASSWORD, nor identitytoken; helpers for them are not asked",
+			server)
 	}
 	said.Username, said.Password = name, password
 	return authconfig.Encode(said)

@@ -24,7 +24,8 @@ func as(name, password string) string {
 }
 
 func TestAnImageIsPulledWithTheOperatorsLogin(t *testing.T) {
-	file := loginFile(t, `{"auths": {"https://index.docker.io/v1/": {"auth": "`+as("hub", "one")+`"}, "quay.io": {"auth": "`+as("quay", "a:b")+`"},
+	file := loginFile(t, `{"auths": {"https://index.docker.io/v1/": {"auth": "`+as("hub",
+		"one")+`"}, "quay.io": {"auth": "`+as("quay", "a:b")+`"},
 		"quay.io/team": {"auth": "`+as("team", "three")+`"}, "localhost:5000": {"identitytoken": "four"}, "broken.io": {"auth": "secret"}}, "credsStore": "x"}`)
 	for image, want := range map[string][]string{
 		"busybox":                       {"docker.io", "hub", "one", ""},
@@ -72,7 +73,8 @@ func TestARegistryLoginIsSentWithImagePullsOnly(t *testing.T) {
 }
 
 func TestUnreadableLoginsFailAtStart(t *testing.T) {
-	for file, want := range map[string]string{loginFile(t, "{"): "is not like Docker's config.json", filepath.Join(t.TempDir(), "none"): "no such file"} {
+	for file, want := range map[string]string{loginFile(t, "{"): "is not like Docker's config.json",
+		filepath.Join(t.TempDir(), "none"): "no such file"} {
 		_, err := New(Options{Allow: true, Host: "tcp://127.0.0.1:1", Logins: file})
 		require.ErrorContains(t, err, want)
 	}

@@ -73,7 +73,9 @@ func (s *Service) planContainer(ctx context.Context, job *flow.Job) (*containerP
 		return nil, flow.Errorf(flow.Invalid, "the job names no image")
 	}
 	if !s.isNetworkAllowed(p.Container.Network) {
-		return nil, flow.Errorf(flow.Denied, "the network %s is not allowed for containers; the operator of this server can name it with --container-networks", p.Container.Network)
+		return nil, flow.Errorf(flow.Denied,
+			"the network %s is not allowed for containers; the operator of this server can name "+
+				"it with --container-networks", p.Container.Network)
 	}
 	mounts, err := s.resolveMounts(p)
 	if err != nil {
@@ -83,7 +85,8 @@ func (s *Service) planContainer(ctx context.Context, job *flow.Job) (*containerP
 	if err != nil {
 		return nil, err
 	}
-	of := &containerPlan{pull: p.Container.Pull, note: noteOf(p), files: files, hide: hide, mounts: func() ([]mount.Mount, error) { return s.resolveMounts(p) }}
+	of := &containerPlan{pull: p.Container.Pull, note: noteOf(p), files: files, hide: hide,
+		mounts: func() ([]mount.Mount, error) { return s.resolveMounts(p) }}
 	of.Name = s.containerName(job.ID())
 	s.describeContainer(of, job, with)
 	of.HostConfig.Mounts = mounts
@@ -107,7 +110,8 @@ func (s *Service) isNetworkAllowed(network string) bool {
 
 // noteOf returns the tracker's data for the container of a program.
 func noteOf(p *flow.Program) trackerNote {
-	n := trackerNote{FromFile: p.Container.FromFile, Marked: p.OutputMode == flow.OutputMarker, Loose: p.LooseMarks, Memory: p.Container.Memory, GraceMS: p.GraceMS, Secrets: p.Secrets}
+	n := trackerNote{FromFile: p.Container.FromFile, Marked: p.OutputMode == flow.OutputMarker,
+		Loose: p.LooseMarks, Memory: p.Container.Memory, GraceMS: p.GraceMS, Secrets: p.Secrets}
 	if n.GraceMS == 0 {
 		n.GraceMS = defaultGrace
 	}
@@ -121,7 +125,8 @@ func (n *trackerNote) graceSeconds() int { return int((n.GraceMS + 999) / 1000) 
 func (s *Service) describeContainer(of *containerPlan, job *flow.Job, p *flow.Program) {
 	c, input, seconds := p.Container, program.Input(carry.Input(job)), of.note.graceSeconds()
 	facts := program.Job{Type: job.Exec.Type, Program: p, Facts: programs.Facts(job)}
-	of.Config = &container.Config{Image: c.Image, User: c.User, Env: envList(facts.Variables(input, inputFile)), StopSignal: "SIGTERM", StopTimeout: &seconds,
+	of.Config = &container.Config{Image: c.Image, User: c.User,
+		Env: envList(facts.Variables(input, inputFile)), StopSignal: "SIGTERM", StopTimeout: &seconds,
 		Labels: map[string]string{labelJob: job.ID(), labelStore: s.opts.Store, labelMember: s.opts.Member}}
 	of.Config.Entrypoint, of.Config.Cmd = commandOf(p)
 	of.HostConfig = &container.HostConfig{NetworkMode: container.NetworkMode(c.Network),
@@ -167,7 +172,9 @@ func (s *Service) resolveMounts(p *flow.Program) ([]mount.Mount, error) {
 	var list []mount.Mount
 	for _, m := range p.Container.Mounts {
 		if s.opts.Dir == "" {
-			return nil, flow.Errorf(flow.Denied, "the mount of %q needs a folder that it is in; the operator of this server can name one with --script-dir", m.From)
+			return nil, flow.Errorf(flow.Denied,
+				"the mount of %q needs a folder that it is in; the operator of this server can "+
+					"name one with --script-dir", m.From)
 		}
 		root, err := child.Inside(s.opts.Dir, p.Root)
 		from := ""

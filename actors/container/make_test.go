@@ -16,7 +16,8 @@ import (
 // jobOf returns a job with a container.
 func jobOf(p flow.Program, c flow.Container) *flow.Job {
 	p.Container = &c
-	return &flow.Job{Task: "t", Address: flow.Address{Node: "a", Visit: 1, Attempt: 1}, Exec: &flow.Exec{Type: flow.ExecContainer, Program: &p}, Input: []byte(`{"x": 1}`)}
+	return &flow.Job{Task: "t", Address: flow.Address{Node: "a", Visit: 1, Attempt: 1},
+		Exec: &flow.Exec{Type: flow.ExecContainer, Program: &p}, Input: []byte(`{"x": 1}`)}
 }
 
 func TestAContainerIsNamedAfterItsAttemptAndItsStore(t *testing.T) {
@@ -83,7 +84,9 @@ func TestContainersOfAUnitShareAKeyAndHaveAnIDPerAttempt(t *testing.T) {
 
 func TestAContainersStdinIsRedirectedByAShell(t *testing.T) {
 	s := &Service{}
-	p, err := s.planContainer(t.Context(), jobOf(flow.Program{Args: []string{"wc", "-c"}, StdinMode: flow.StdinJSON}, flow.Container{Image: "x", GPUs: flow.AllGPUs}))
+	p, err := s.planContainer(t.Context(),
+		jobOf(flow.Program{Args: []string{"wc", "-c"}, StdinMode: flow.StdinJSON},
+			flow.Container{Image: "x", GPUs: flow.AllGPUs}))
 	require.NoError(t, err)
 	require.Equal(t, []string{"/bin/sh", "-c", `exec "$@" < /ork/input.json`, "sh"}, p.Config.Entrypoint)
 	require.Equal(t, []string{"wc", "-c"}, p.Config.Cmd)
@@ -116,7 +119,8 @@ func TestMountsAreConfinedToTheProgramFolder(t *testing.T) {
 		"/etc":                                 "outside of the folder that programs may run in (--script-dir)",
 		"none":                                 "no such file or directory",
 	} {
-		p, err := s.planContainer(t.Context(), jobOf(flow.Program{Root: "root"}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: from, To: "/x", ReadOnly: true}}}))
+		p, err := s.planContainer(t.Context(), jobOf(flow.Program{Root: "root"},
+			flow.Container{Image: "x", Mounts: []flow.Mount{{From: from, To: "/x", ReadOnly: true}}}))
 		if want != "" {
 			require.ErrorContains(t, err, want, from)
 			continue
@@ -125,7 +129,8 @@ func TestMountsAreConfinedToTheProgramFolder(t *testing.T) {
 		require.True(t, strings.HasPrefix(p.HostConfig.Mounts[0].Source, allowed), from)
 		require.True(t, p.HostConfig.Mounts[0].ReadOnly)
 	}
-	_, err = (&Service{}).planContainer(t.Context(), jobOf(flow.Program{}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: "/etc", To: "/x"}}}))
+	_, err = (&Service{}).planContainer(t.Context(),
+		jobOf(flow.Program{}, flow.Container{Image: "x", Mounts: []flow.Mount{{From: "/etc", To: "/x"}}}))
 	require.ErrorContains(t, err, "needs a folder that it is in")
 	require.Equal(t, flow.Denied, flow.ErrorKindOf(err))
 }
@@ -154,7 +159,8 @@ func TestTheExitReasonOfAContainerIsReported(t *testing.T) {
 
 func TestAContainerHostHasAnAddress(t *testing.T) {
 	_, err := New(Options{Allow: true, Host: "/run/docker.sock"})
-	require.EqualError(t, err, "the container host /run/docker.sock is no address: write one such as unix:///run/podman/podman.sock or tcp://127.0.0.1:2375")
+	require.EqualError(t, err, "the container host /run/docker.sock is no address: write one "+
+		"such as unix:///run/podman/podman.sock or tcp://127.0.0.1:2375")
 	s, err := New(Options{Host: "/run/docker.sock"})
 	require.NoError(t, err, "where none are allowed nobody cares")
 	report := s.Carry(t.Context(), *jobOf(flow.Program{}, flow.Container{Image: "x"}))

@@ -84,7 +84,8 @@ func (f *reportFiles) externalFor(x flow.External, noted *reportMemo) flow.Exter
 
 // pollReported polls a container that reports through files. The files contain the result; the end
 // of the container is awaited briefly in addition.
-func (s *Service) pollReported(ctx context.Context, x flow.External, n *trackerNote, w *containerWatch, over bool) (flow.ExternalStatus, error) {
+func (s *Service) pollReported(ctx context.Context, x flow.External, n *trackerNote,
+	w *containerWatch, over bool) (flow.ExternalStatus, error) {
 	var noted reportMemo
 	_ = json.Unmarshal(x.Memo, &noted) // our own memo can be decoded
 	told, err := s.opts.Files.Poll(ctx, n.Files.externalFor(x, &noted))

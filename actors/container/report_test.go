@@ -56,8 +56,10 @@ func TestAContainerWithFileReportsSeesTheFilesOfItsAttempt(t *testing.T) {
 			assert.NoError(t, json.NewDecoder(r.Body).Decode(&made))
 			says(http.StatusCreated, `{"Id":"1"}`)(w, r)
 		},
-		"GET /containers/json":  says(http.StatusOK, "[]"),
-		"GET " + at + "/json":   says(http.StatusOK, `{"Mounts":[{"Type":"bind","Source":"`+folder+`","Destination":"/ork/task"}],"State":{"Status":"running"}}`),
+		"GET /containers/json": says(http.StatusOK, "[]"),
+		"GET " + at + "/json": says(http.StatusOK,
+			`{"Mounts":[{"Type":"bind","Source":"`+folder+
+				`","Destination":"/ork/task"}],"State":{"Status":"running"}}`),
 		"GET " + at + "/logs":   says(http.StatusOK, ""),
 		"POST " + at + "/start": says(http.StatusNoContent, ""),
 		"POST " + at + "/stop":  says(http.StatusNoContent, ""),
@@ -79,8 +81,10 @@ func TestAContainerWithFileReportsSeesTheFilesOfItsAttempt(t *testing.T) {
 	x.Memo = status.Memo
 	_, err = s.Poll(t.Context(), x)
 	require.NoError(t, err)
-	require.Equal(t, flow.External{Task: "t", Job: job.ID(), Service: flow.ObjectStore, ID: "runs/t/a/1/", Data: json.RawMessage(`{"run":"t"}`),
-		StartedAt: 5, Pending: true, Memo: json.RawMessage(`{"beat":"1"}`)}, files.asked, "what was noted of its files is told to who looks at them")
+	require.Equal(t, flow.External{Task: "t", Job: job.ID(), Service: flow.ObjectStore,
+		ID: "runs/t/a/1/", Data: json.RawMessage(`{"run":"t"}`),
+		StartedAt: 5, Pending: true, Memo: json.RawMessage(`{"beat":"1"}`)}, files.asked,
+		"what was noted of its files is told to who looks at them")
 	require.NoError(t, s.Cancel(t.Context(), x))
 	require.True(t, files.called)
 }
@@ -93,12 +97,14 @@ func TestFilesAndExitOfAContainerDetermineItsResult(t *testing.T) {
 		later int64 // ms
 		want  flow.ExternalStatus
 	}{
-		"it has ended and said so":        {"exited", said, 0, said},
-		"it has said so and goes on":      {"running", said, 0, flow.ExternalStatus{}},
-		"and still goes on":               {"running", said, 5_000, said},
-		"it has ended without a word":     {"exited", flow.ExternalStatus{}, 0, flow.ExternalStatus{}},
-		"and there is still none":         {"exited", flow.ExternalStatus{}, 5_000, flow.ExternalStatus{Ended: true, Error: "exited without a status"}},
-		"it was silent for too long":      {"running", flow.ExternalStatus{Ended: true, Error: "heartbeat timeout"}, 5_000, flow.ExternalStatus{Ended: true, Error: "heartbeat timeout"}},
+		"it has ended and said so":    {"exited", said, 0, said},
+		"it has said so and goes on":  {"running", said, 0, flow.ExternalStatus{}},
+		"and still goes on":           {"running", said, 5_000, said},
+		"it has ended without a word": {"exited", flow.ExternalStatus{}, 0, flow.ExternalStatus{}},
+		"and there is still none": {"exited", flow.ExternalStatus{}, 5_000,
+			flow.ExternalStatus{Ended: true, Error: "exited without a status"}},
+		"it was silent for too long": {"running", flow.ExternalStatus{Ended: true,
+			Error: "heartbeat timeout"}, 5_000, flow.ExternalStatus{Ended: true, Error: "heartbeat timeout"}},
 		"it goes on, and says that it is": {"running", flow.ExternalStatus{}, 60_000, flow.ExternalStatus{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +117,8 @@ func TestFilesAndExitOfAContainerDetermineItsResult(t *testing.T) {
 				"GET " + at + "/json": says(http.StatusOK, `{"State":{"Status":"`+tt.state+`"}}`),
 				"GET " + at + "/logs": says(http.StatusOK, printed("ORK_OUTPUT:1\n")),
 			})
-			x := flow.External{Service: Name, ID: s.containerName(job), Job: job, Task: "t", Data: (&trackerNote{Files: &reportFiles{ID: "f"}}).encodeData()}
+			x := flow.External{Service: Name, ID: s.containerName(job), Job: job, Task: "t",
+				Data: (&trackerNote{Files: &reportFiles{ID: "f"}}).encodeData()}
 			status, err := s.Poll(t.Context(), x)
 			require.NoError(t, err)
 			if tt.later > 0 {

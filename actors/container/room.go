@@ -52,7 +52,11 @@ func (s *Service) checkMounts(ctx context.Context, p *containerPlan) error {
 		return err
 	}
 	for _, m := range mounts {
-		if !slices.ContainsFunc(there.Container.Mounts, func(has container.MountPoint) bool { return has.Destination == m.Target && has.Source == m.Source }) {
+		if !slices.ContainsFunc(there.Container.Mounts,
+			func(has container.MountPoint) bool {
+				return has.Destination == m.Target &&
+					has.Source == m.Source
+			}) {
 			return flow.Errorf(flow.Denied, "what is to be mounted at %s has been replaced since the container was made", m.Target)
 		}
 	}
@@ -72,7 +76,8 @@ func (s *Service) reserveSlot(ctx context.Context) error {
 		// Counted before the list is read: a container that starts in between is counted twice, not
 		// left out.
 		starting := int(s.starting.Load())
-		running, err := s.client.ContainerList(ctx, client.ContainerListOptions{Filters: client.Filters{}.Add("label", labelStore+"="+s.opts.Store)})
+		running, err := s.client.ContainerList(ctx,
+			client.ContainerListOptions{Filters: client.Filters{}.Add("label", labelStore+"="+s.opts.Store)})
 		if err != nil {
 			return err
 		}

@@ -82,7 +82,9 @@ func New(o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = func() int64 { return time.Now().UnixMilli() }
 	}
-	s := &Service{opts: o, watches: map[string]*containerWatch{}, hidden: map[string]hiddenSecrets{}, sweepSignal: make(chan struct{}, 1), slotLock: make(chan struct{}, 1)}
+	s := &Service{opts: o, watches: map[string]*containerWatch{},
+		hidden: map[string]hiddenSecrets{}, sweepSignal: make(chan struct{}, 1),
+		slotLock: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if !o.Allow {
 		return s, nil
@@ -108,7 +110,8 @@ func reachedBy(host string) ([]client.Opt, error) {
 		return []client.Opt{client.FromEnv}, nil
 	}
 	if _, err := client.ParseHostURL(host); err != nil {
-		return nil, errors.New("the container host " + host + " is no address: write one such as unix:///run/podman/podman.sock or tcp://127.0.0.1:2375")
+		return nil, errors.New("the container host " + host +
+			" is no address: write one such as unix:///run/podman/podman.sock or tcp://127.0.0.1:2375")
 	}
 	return []client.Opt{client.WithTLSClientConfigFromEnv(), client.WithHost(host)}, nil
 }

@@ -102,7 +102,8 @@ func (s *Service) ensureCreated(ctx context.Context, p *containerPlan, job strin
 	switch {
 	case lookErr != nil:
 		return "", fmt.Errorf("failed to make a container of %s: %w", p.Config.Image, s.describeError(err))
-	case there.Container.Config == nil || there.Container.Config.Labels[labelJob] != job || there.Container.Config.Labels[labelStore] != s.opts.Store:
+	case there.Container.Config == nil || there.Container.Config.Labels[labelJob] != job ||
+		there.Container.Config.Labels[labelStore] != s.opts.Store:
 		return "", fmt.Errorf("the container host has a container %s that is not ours", p.Name)
 	}
 	return stateOf(&there.Container), nil

@@ -52,7 +52,8 @@ func (s *Service) runSweeper() {
 func (s *Service) sweepOnce() error {
 	ctx, cancel := context.WithTimeout(s.ctx, sweepTimeout)
 	defer cancel()
-	all, err := s.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", labelStore+"="+s.opts.Store)})
+	all, err := s.client.ContainerList(ctx, client.ContainerListOptions{All: true,
+		Filters: client.Filters{}.Add("label", labelStore+"="+s.opts.Store)})
 	if err != nil {
 		return err
 	}
@@ -70,6 +71,7 @@ func (s *Service) sweepOne(id, job string) error {
 	if live, err := s.opts.Live(ctx, job); err != nil || live {
 		return err
 	}
-	s.opts.Logger.InfoContext(logids.JobID(ctx, job), "a container was left over and is removed", "container", s.containerName(job), "job", job)
+	s.opts.Logger.InfoContext(logids.JobID(ctx, job), "a container was left over and is removed",
+		"container", s.containerName(job), "job", job)
 	return s.removeContainer(ctx, id)
 }

@@ -32,7 +32,9 @@ func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 	case s.client == nil:
 		return flow.ExternalStatus{Ended: true, Error: notAllowedText}, nil
 	case s.isForeign(x):
-		return flow.ExternalStatus{Ended: true, Error: fmt.Sprintf("the container %.100q was not begun for this attempt: only a node of type container begins one that is waited for", x.ID)}, nil
+		return flow.ExternalStatus{Ended: true,
+			Error: fmt.Sprintf("the container %.100q was not begun for this attempt: only a "+
+				"node of type container begins one that is waited for", x.ID)}, nil
 	}
 	status, err := s.pollContainer(ctx, x)
 	if err != nil && x.FailingAt > 0 && time.Since(time.UnixMilli(x.FailingAt)) > unreachableLimit {
@@ -52,7 +54,9 @@ func (s *Service) pollContainer(ctx context.Context, x flow.External) (status fl
 	switch {
 	case cerrdefs.IsNotFound(err):
 		s.forgetContainer(x.ID)
-		return flow.ExternalStatus{Ended: true, Error: "the container " + x.ID + " is gone: somebody has removed it, or this member has another container host than who began it"}, nil
+		return flow.ExternalStatus{Ended: true,
+			Error: "the container " + x.ID + " is gone: somebody has removed it, or this member " +
+				"has another container host than who began it"}, nil
 	case err != nil:
 		return status, err
 	}
@@ -94,7 +98,8 @@ func hasEnded(c *container.InspectResponse) bool {
 }
 
 // resultOf returns the result of an ended container.
-func (s *Service) resultOf(ctx context.Context, name string, n *trackerNote, w *containerWatch, state *container.State) (flow.ExternalStatus, error) {
+func (s *Service) resultOf(ctx context.Context, name string, n *trackerNote, w *containerWatch,
+	state *container.State) (flow.ExternalStatus, error) {
 	w.resultMu.Lock()
 	defer w.resultMu.Unlock()
 	if w.endStatus != nil {
@@ -105,14 +110,16 @@ func (s *Service) resultOf(ctx context.Context, name string, n *trackerNote, w *
 		return flow.ExternalStatus{}, err
 	}
 	metrics := job.NumbersJSON(program.HideMetrics(res.Metrics, w.hide))
-	w.endStatus = &flow.ExternalStatus{Ended: true, Output: w.hide.JSON(res.Output), Error: w.hide.Text(res.Error), Details: w.hide.JSON(res.Details),
+	w.endStatus = &flow.ExternalStatus{Ended: true, Output: w.hide.JSON(res.Output),
+		Error: w.hide.Text(res.Error), Details: w.hide.JSON(res.Details),
 		Metrics: metrics}
 	return *w.endStatus, nil
 }
 
 // collectResult returns the output of a container and how it ended. An error means that these could
 // not be read.
-func (s *Service) collectResult(ctx context.Context, name string, n *trackerNote, w *containerWatch, state *container.State) (program.Result, error) {
+func (s *Service) collectResult(ctx context.Context, name string, n *trackerNote, w *containerWatch,
+	state *container.State) (program.Result, error) {
 	how, sure := exitReason(state, n)
 	switch {
 	case sure:
@@ -162,7 +169,8 @@ func (s *Service) Cancel(ctx context.Context, x flow.External) error {
 	n.decodeData(x)
 	w, err := s.ensureWatch(x, n, false) // to get its last output
 	seconds := n.graceSeconds()
-	if _, err := s.client.ContainerStop(ctx, x.ID, client.ContainerStopOptions{Timeout: &seconds}); err != nil && !cerrdefs.IsNotFound(err) {
+	if _, err := s.client.ContainerStop(ctx, x.ID,
+		client.ContainerStopOptions{Timeout: &seconds}); err != nil && !cerrdefs.IsNotFound(err) {
 		return s.describeError(err)
 	}
 	if err == nil {

@@ -79,12 +79,14 @@ func (w *containerWatch) hasFailed() bool {
 
 // readLogs reads the output of the container so far, or until its end.
 func (s *Service) readLogs(ctx context.Context, w *containerWatch, follow bool) error {
-	printed, err := s.client.ContainerLogs(ctx, w.external.ID, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: follow})
+	printed, err := s.client.ContainerLogs(ctx, w.external.ID,
+		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: follow})
 	if err != nil {
 		return err
 	}
 	defer printed.Close()
-	out, complaints := w.hide.Writer(w.log.Stream(lines.Stdout)), w.hide.Writer(io.MultiWriter(w.listener.Stderr(), w.log.Stream(lines.Stderr)))
+	out, complaints := w.hide.Writer(w.log.Stream(lines.Stdout)),
+		w.hide.Writer(io.MultiWriter(w.listener.Stderr(), w.log.Stream(lines.Stderr)))
 	_, err = stdcopy.StdCopy(io.MultiWriter(w.listener.Stdout(), out), complaints, io.TeeReader(printed, w))
 	_, _ = out.Close(), complaints.Close() // these writers never fail
 	return err

@@ -18,7 +18,8 @@ const (
 // Follow polls an attempt until it has ended, for a worker that is started here. After exited is
 // closed, the worker's status may take a few seconds more. It calls working once when the worker
 // reports its start. said reports that the worker itself reported the end.
-func (o *Objects) Follow(ctx context.Context, x flow.External, exited <-chan struct{}, working func(since int64)) (status flow.ExternalStatus, said bool) {
+func (o *Objects) Follow(ctx context.Context, x flow.External, exited <-chan struct{},
+	working func(since int64)) (status flow.ExternalStatus, said bool) {
 	var last <-chan time.Time
 	x.Pending = true
 	for final := false; ; {

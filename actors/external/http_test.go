@@ -30,7 +30,8 @@ func poll(t *testing.T, o external.Options, url, fields string, failures int) (f
 	t.Helper()
 	data := fmt.Sprintf(`{"service_type": "custom_http", "job_id": "j", "url": %q%s}`, url, fields)
 	require.True(t, json.Valid([]byte(data)), data)
-	return external.NewHTTP(o).Poll(t.Context(), flow.External{Service: external.CustomHTTP, ID: "j", Data: json.RawMessage(data), Failures: failures})
+	return external.NewHTTP(o).Poll(t.Context(), flow.External{Service: external.CustomHTTP,
+		ID: "j", Data: json.RawMessage(data), Failures: failures})
 }
 
 func TestAResponseDeterminesTheJobStatus(t *testing.T) {
@@ -41,26 +42,41 @@ func TestAResponseDeterminesTheJobStatus(t *testing.T) {
 		ended         bool
 		failure, soft string
 	}{
-		"another value goes on":                     {answer: `{"status": "running"}`},
-		"success":                                   {answer: `{"status": "success"}`, ended: true},
-		"a value of one's own":                      {answer: `{"state": "done"}`, fields: `, "status_field": "state", "success_value": "done"`, ended: true},
-		"the SDK's spelling":                        {answer: `{"state": "completed"}`, fields: `, "completion_field": "state"`, ended: true},
-		"a field within others":                     {answer: `{"job": {"state": "success"}}`, fields: `, "status_field": "job.state"`, ended: true},
-		"failure":                                   {answer: `{"status": "broken"}`, fields: `, "failure_value": "broken"`, ended: true, failure: "Job failed with status: broken"},
-		"a status of HTTP":                          {status: 404, answer: `{"error": "gone"}`, ended: true, failure: "HTTP request failed with status 404: gone"},
-		"a status of HTTP without a text":           {status: 400, answer: `no`, ended: true, failure: "HTTP request failed with status 400: Unknown error"},
-		"one that is to be tried again":             {status: 503, answer: `{}`, soft: "HTTP request failed with status 503: Unknown error"},
-		"too many requests":                         {status: 429, answer: `{}`, soft: "status 429"},
-		"no JSON":                                   {answer: `<html>`, soft: "no JSON object"},
-		"the field is missing":                      {answer: `{}`, soft: `no text in the field "status"`},
-		"the field is no text":                      {answer: `{"status": 7}`, soft: `no text in the field "status"`},
-		"statuses that mean success":                {status: 404, answer: `{"status": "success"}`, fields: `, "success_status_codes": [404]`, ended: true},
-		"a status that then does not":               {status: 201, answer: `{"status": "success"}`, fields: `, "success_status_codes": [200]`, ended: true, failure: "status 201"},
-		"a method that there is not":                {answer: `{}`, fields: `, "method": "TRACE"`, ended: true, failure: "unsupported method"},
-		"a header whose value is no text":           {answer: `{}`, fields: `, "headers": {"X-A": 1}`, ended: true, failure: "neither a text nor"},
-		"a header that would be two":                {answer: `{}`, fields: `, "headers": {"X-A": "a\r\nb: c"}`, ended: true, failure: "none that can be sent"},
-		"a secret where there are none":             {answer: `{}`, fields: `, "headers": {"X-A": {"secret": "s"}}`, ended: true, failure: "this server has no secrets"},
-		"fields of another type than they may have": {answer: `{}`, fields: `, "headers": 7`, ended: true, failure: "fields of the wrong type"},
+		"another value goes on": {answer: `{"status": "running"}`},
+		"success":               {answer: `{"status": "success"}`, ended: true},
+		"a value of one's own": {answer: `{"state": "done"}`,
+			fields: `, "status_field": "state", "success_value": "done"`, ended: true},
+		"the SDK's spelling": {answer: `{"state": "completed"}`,
+			fields: `, "completion_field": "state"`, ended: true},
+		"a field within others": {answer: `{"job": {"state": "success"}}`,
+			fields: `, "status_field": "job.state"`, ended: true},
+		"failure": {answer: `{"status": "broken"}`,
+			fields: `, "failure_value": "broken"`, ended: true, failure: "Job failed with status: broken"},
+		"a status of HTTP": {status: 404, answer: `{"error": "gone"}`,
+			ended: true, failure: "HTTP request failed with status 404: gone"},
+		"a status of HTTP without a text": {status: 400, answer: `no`, ended: true,
+			failure: "HTTP request failed with status 400: Unknown error"},
+		"one that is to be tried again": {status: 503, answer: `{}`,
+			soft: "HTTP request failed with status 503: Unknown error"},
+		"too many requests":    {status: 429, answer: `{}`, soft: "status 429"},
+		"no JSON":              {answer: `<html>`, soft: "no JSON object"},
+		"the field is missing": {answer: `{}`, soft: `no text in the field "status"`},
+		"the field is no text": {answer: `{"status": 7}`, soft: `no text in the field "status"`},
+		"statuses that mean success": {status: 404, answer: `{"status": "success"}`,
+			fields: `, "success_status_codes": [404]`, ended: true},
+		"a status that then does not": {status: 201, answer: `{"status": "success"}`,
+			fields: `, "success_status_codes": [200]`, ended: true, failure: "status 201"},
+		"a method that there is not": {answer: `{}`, fields: `, "method": "TRACE"`,
+			ended: true, failure: "unsupported method"},
+		"a header whose value is no text": {answer: `{}`,
+			fields: `, "headers": {"X-A": 1}`, ended: true, failure: "neither a text nor"},
+		"a header that would be two": {answer: `{}`,
+			fields: `, "headers": {"X-A": "a\r\nb: c"}`, ended: true, failure: "none that can be sent"},
+		"a secret where there are none": {answer: `{}`,
+			fields: `, "headers": {"X-A": {"secret": "s"}}`, ended: true,
+			failure: "this server has no secrets"},
+		"fields of another type than they may have": {answer: `{}`, fields: `, "headers": 7`,
+			ended: true, failure: "fields of the wrong type"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := answering(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -102,7 +118,8 @@ func TestOnlyAllowedNetworksAreCalled(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, status.Error, "not allowed")
 	}
-	status, err := poll(t, external.Options{Networks: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, "http://169.254.169.254/token", "", 0)
+	status, err := poll(t, external.Options{Networks: []netip.Prefix{netip.MustParsePrefix(
+		"0.0.0.0/0")}}, "http://169.254.169.254/token", "", 0)
 	require.NoError(t, err)
 	require.Contains(t, status.Error, "not allowed")
 	require.False(t, called)
@@ -178,7 +195,8 @@ func TestMockJobsNeedPermission(t *testing.T) {
 	status, err := poll(t, external.Options{}, "mock://success", "", 0)
 	require.NoError(t, err)
 	require.Contains(t, status.Error, "--allow-mock")
-	for url, want := range map[string]flow.ExternalStatus{"mock://success/1": {Ended: true}, "mock://failed": {Ended: true, Error: "Mock job failed"}, "mock://x": {}} {
+	for url, want := range map[string]flow.ExternalStatus{"mock://success/1": {Ended: true},
+		"mock://failed": {Ended: true, Error: "Mock job failed"}, "mock://x": {}} {
 		status, err := poll(t, external.Options{Mock: true}, url, "", 0)
 		require.NoError(t, err)
 		require.Equal(t, want, status)
@@ -189,7 +207,8 @@ func TestAHostsClockEndsNoJob(t *testing.T) {
 	url := answering(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 	for now, given := range map[int64]bool{700_000: false, 700_001: true} { // the store's time
 		h := external.NewHTTP(external.Options{Networks: loopback, Now: func() int64 { return now }})
-		status, err := h.Poll(t.Context(), flow.External{Service: external.CustomHTTP, ID: "j", Data: json.RawMessage(fmt.Sprintf(`{"url": %q}`, url)), Failures: 1, FailingAt: 100_000})
+		status, err := h.Poll(t.Context(), flow.External{Service: external.CustomHTTP, ID: "j",
+			Data: json.RawMessage(fmt.Sprintf(`{"url": %q}`, url)), Failures: 1, FailingAt: 100_000})
 		require.Equal(t, given, status.Ended, now)
 		require.Equal(t, !given, err != nil, now)
 	}

@@ -113,7 +113,9 @@ func (o *Objects) decodeAttempt(x *flow.External) (*objects.Attempt, error) {
 	}
 	a := &objects.Attempt{Since: x.StartedAt}
 	if err := json.Unmarshal(x.Data, a); err != nil || !a.Sound(x.Task) {
-		return nil, flow.Errorf(flow.Invalid, "no worker has files in %.200q: what waits for one says exec_type: outside and service: %s", x.ID, flow.ObjectStore)
+		return nil, flow.Errorf(flow.Invalid,
+			"no worker has files in %.200q: what waits for one says exec_type: outside and "+
+				"service: %s", x.ID, flow.ObjectStore)
 	}
 	return a, nil
 }
@@ -129,8 +131,10 @@ func (o *Objects) Cancel(ctx context.Context, x flow.External) error {
 
 // specOf returns the specification of a job.
 func specOf(job *flow.Job, now int64) *objects.Spec {
-	s := &objects.Spec{Run: job.Task, Task: carry.UnitID(job), Execution: job.ID(), Key: job.Key(), TaskName: job.Step(), Executor: string(job.Exec.Type), Attempt: job.Attempt,
-		Input: carry.Input(job), Params: job.Params, Upstream: carry.Upstream(job), TimeoutSeconds: float64(job.TimeoutMS) / 1000, CreatedAt: time.UnixMilli(now).UTC()}
+	s := &objects.Spec{Run: job.Task, Task: carry.UnitID(job), Execution: job.ID(), Key: job.Key(),
+		TaskName: job.Step(), Executor: string(job.Exec.Type), Attempt: job.Attempt,
+		Input: carry.Input(job), Params: job.Params, Upstream: carry.Upstream(job),
+		TimeoutSeconds: float64(job.TimeoutMS) / 1000, CreatedAt: time.UnixMilli(now).UTC()}
 	if p := job.Exec.Program; p != nil {
 		s.File, s.Module, s.Function = p.File, p.Module, p.Function
 		if p.Command != "" {

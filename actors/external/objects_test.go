@@ -61,7 +61,8 @@ func newDesk(t *testing.T) *desk {
 
 // begin makes a unit of task t wait for a worker.
 func (d *desk) begin(unit int) flow.External {
-	rep := d.Start(d.Context(), flow.Job{Task: "t", Address: flow.Address{Node: "a", Visit: 1, Unit: unit, Attempt: 1}, Exec: &flow.Exec{Type: flow.ExecOutside, Service: flow.ObjectStore}}, false)
+	rep := d.Start(d.Context(), flow.Job{Task: "t", Address: flow.Address{Node: "a", Visit: 1,
+		Unit: unit, Attempt: 1}, Exec: &flow.Exec{Type: flow.ExecOutside, Service: flow.ObjectStore}}, false)
 	require.Empty(d, rep.Error)
 	x := rep.Deferred[0]
 	x.Task, x.StartedAt = "t", d.now
@@ -128,7 +129,8 @@ func TestASilentWorkerIsDetectedDespiteFailedReads(t *testing.T) {
 }
 
 func TestAHeartbeatMayHaveAnyContentAndLittleOfItIsKept(t *testing.T) {
-	for name, beat := range map[string]string{"no text": "\"\xff\"", "long": `"` + strings.Repeat("x", 100_000) + `"`, "an object": `{"at": [1, "\u0000"]}`} {
+	for name, beat := range map[string]string{"no text": "\"\xff\"",
+		"long": `"` + strings.Repeat("x", 100_000) + `"`, "an object": `{"at": [1, "\u0000"]}`} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			x := d.begin(0)

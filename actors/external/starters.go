@@ -41,7 +41,8 @@ func (s Starters) startJob(ctx context.Context, job flow.Job, lost bool) flow.Re
 		return flow.Report{Fatal: true, Error: fmt.Sprintf("executor %s is not in this binary: use %s", job.Exec.Service, binary)}
 	}
 	if starter == nil {
-		return flow.Report{Fatal: true, Error: fmt.Sprintf("nobody on this member begins jobs of %q: %s", job.Exec.Service, s.describeStarters())}
+		return flow.Report{Fatal: true, Error: fmt.Sprintf(
+			"nobody on this member begins jobs of %q: %s", job.Exec.Service, s.describeStarters())}
 	}
 	return starter.Start(ctx, job, lost)
 }

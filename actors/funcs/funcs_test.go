@@ -58,8 +58,10 @@ func TestAnUnknownFunctionIsFatal(t *testing.T) {
 	for _, name := range []string{"upper", "lower"} {
 		r.Register(name, func(context.Context, jobs.Job) (any, error) { return nil, nil })
 	}
-	require.Equal(t, "fatal error: this member has no function nope: it has lower, upper", r.Carry(t.Context(), job("nope", `1`, `{}`)).Error)
-	require.Equal(t, "fatal error: this member has no function uper: did you mean upper?", r.Carry(t.Context(), job("uper", `1`, `{}`)).Error)
+	require.Equal(t, "fatal error: this member has no function nope: it has lower, upper",
+		r.Carry(t.Context(), job("nope", `1`, `{}`)).Error)
+	require.Equal(t, "fatal error: this member has no function uper: did you mean upper?",
+		r.Carry(t.Context(), job("uper", `1`, `{}`)).Error)
 }
 
 type fatalError struct{ error }
@@ -132,7 +134,8 @@ func TestAFunctionGetsItsJobAndReportsProgress(t *testing.T) {
 	j.Address = flow.Address{Scope: "sub#1", Node: "n", Visit: 2, Unit: 3, Attempt: 4}
 	require.Equal(t, flow.Report{Worker: "local-func:f", URL: "local", Output: json.RawMessage(`null`), Log: true}, r.Carry(t.Context(), j))
 	got.Log = nil
-	require.Equal(t, jobs.WithKey(j.Key(), jobs.Job{ID: flow.JobID("t", j.Address), Service: "f", Input: json.RawMessage(`1`), Params: json.RawMessage(`{"a":2}`),
+	require.Equal(t, jobs.WithKey(j.Key(), jobs.Job{ID: flow.JobID("t", j.Address), Service: "f",
+		Input: json.RawMessage(`1`), Params: json.RawMessage(`{"a":2}`),
 		Task: "t", Flow: "fl", Step: "sub/n", Unit: 3, Units: 9, Attempt: 4}), got)
 	require.Equal(t, []flow.Note{{Address: j.Address, Text: "half of it"}}, noted)
 	require.NoError(t, book.Close(t.Context()))

@@ -62,7 +62,8 @@ type Book struct {
 func New(o Options) *Book {
 	o.Keep = cmp.Or(o.Keep, defaultKeep)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	b := &Book{opts: o, room: lines.NewRoom(maxWaitingBytes), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	b := &Book{opts: o, room: lines.NewRoom(maxWaitingBytes), wake: make(chan struct{}, 1),
+		stop: make(chan struct{}), done: make(chan struct{})}
 	go b.runStorer()
 	return b
 }

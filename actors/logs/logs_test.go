@@ -34,7 +34,9 @@ func open(t *testing.T, keep int, hook func(context.Context) error) (*logs.Book,
 	storetest.Publish(t, store, "flow", "version")
 	me, err := store.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Hour})
 	require.NoError(t, err)
-	_, err = store.Commit(t.Context(), me, []persistence.Commit{{Task: "t", Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}})
+	_, err = store.Commit(t.Context(), me,
+		[]persistence.Commit{{Task: "t", Create: &persistence.Create{FlowID: "flow",
+			VersionID: "version"}, Seq: 1, Events: []byte("[]")}})
 	require.NoError(t, err)
 	asked := faulty.Wrap(store, faulty.Hooks{Call: func(ctx context.Context, name string) error {
 		if name != "AppendLog" || hook == nil {
@@ -219,7 +221,10 @@ func TestALongLogKeepsItsNewestLines(t *testing.T) {
 	for i := range 3000 {
 		fmt.Fprintf(w, "%099d\n", i)
 		if i%500 == 0 {
-			require.Eventually(t, func() bool { return strings.HasSuffix(text(t, store, "j"), fmt.Sprintf("%099d\n", i)) }, patience, time.Millisecond)
+			require.Eventually(t, func() bool {
+				return strings.HasSuffix(text(t, store, "j"),
+					fmt.Sprintf("%099d\n", i))
+			}, patience, time.Millisecond)
 		}
 	}
 	require.True(t, w.Close())

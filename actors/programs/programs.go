@@ -71,7 +71,8 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	} else {
 		res = c.runner.Run(ctx, p)
 	}
-	rep := flow.Report{Output: res.Output, Error: res.Error, Details: res.Details, Metrics: jobs.NumbersJSON(res.Metrics), Fatal: res.Fatal, URL: "local", Log: log.Close()}
+	rep := flow.Report{Output: res.Output, Error: res.Error, Details: res.Details,
+		Metrics: jobs.NumbersJSON(res.Metrics), Fatal: res.Fatal, URL: "local", Log: log.Close()}
 	if res.PID > 0 {
 		rep.Worker = string(job.Exec.Type) + ":" + strconv.Itoa(res.PID)
 	}
@@ -81,7 +82,8 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 // Facts returns the information about a job that its program gets.
 func Facts(job *flow.Job) program.Facts {
 	f := program.Facts{
-		Run: job.Task, Step: job.Step(), Unit: job.Unit, Units: max(job.Units, 1), PerItem: job.PerItem, Many: !job.Single, Attempt: job.Attempt,
+		Run: job.Task, Step: job.Step(), Unit: job.Unit, Units: max(job.Units, 1),
+		PerItem: job.PerItem, Many: !job.Single, Attempt: job.Attempt,
 		Task: job.Key(), Execution: job.ID(), TimeoutMS: job.TimeoutMS, Own: carry.Variables(job),
 	}
 	if job.Plan == nil {

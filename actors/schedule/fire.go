@@ -121,7 +121,9 @@ func isPermanent(err error) bool {
 // matter if that one has other params because the schedule was changed since.
 func (r *Runner) startSlot(ctx context.Context, s *persistence.Schedule, start schedule.Start) (task string, err error) {
 	for _, task := range start.Cancel {
-		if _, err := r.opts.Engine.Do(ctx, engine.Order{Task: task, Command: flow.Cancel{}}); err != nil && !isPermanent(err) && flow.ErrorKindOf(err) != flow.Conflict {
+		if _, err := r.opts.Engine.Do(ctx, engine.Order{Task: task,
+			Command: flow.Cancel{}}); err != nil && !isPermanent(err) &&
+			flow.ErrorKindOf(err) != flow.Conflict {
 			return "", fmt.Errorf("canceling task %s: %w", task, err)
 		}
 	}

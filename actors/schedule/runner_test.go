@@ -76,8 +76,9 @@ func (s *stage) Do(_ context.Context, o engine.Order) (engine.Outcome, error) {
 
 // end ends a task.
 func (s *stage) end(task string) error {
-	answers, err := s.store.Commit(context.Background(), s.me, []persistence.Commit{{Task: task, Seq: 2, Events: []byte("[2]"), At: time.Now().UnixMilli(),
-		Columns: &persistence.Columns{Status: string(flow.TaskCompleted), EndedAt: time.Now().UnixMilli()}}})
+	answers, err := s.store.Commit(context.Background(), s.me,
+		[]persistence.Commit{{Task: task, Seq: 2, Events: []byte("[2]"), At: time.Now().UnixMilli(),
+			Columns: &persistence.Columns{Status: string(flow.TaskCompleted), EndedAt: time.Now().UnixMilli()}}})
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,8 @@ func (s *stage) slots() []string {
 // set creates or changes a schedule.
 func (s *stage) set(spec schedule.Spec) *persistence.Schedule {
 	s.t.Helper()
-	set, _, err := persistence.SetSchedule(s.t.Context(), s.store, persistence.ScheduleChange{Name: "s", FlowID: "flow", Spec: spec, Now: time.Now().UnixMilli()})
+	set, _, err := persistence.SetSchedule(s.t.Context(), s.store,
+		persistence.ScheduleChange{Name: "s", FlowID: "flow", Spec: spec, Now: time.Now().UnixMilli()})
 	require.NoError(s.t, err)
 	return set
 }
@@ -130,7 +132,9 @@ func TestEachSlotStartsATaskOnTime(t *testing.T) {
 		require.NoError(t, err)
 		for _, row := range rows {
 			require.Equal(t, "schedule", row.Labels[schedule.LabelBy])
-			require.Equal(t, row.Labels[schedule.LabelSlot], time.UnixMilli(row.CreatedAt).UTC().Format(time.RFC3339), "the store's time is what counts, to the second")
+			require.Equal(t, row.Labels[schedule.LabelSlot],
+				time.UnixMilli(row.CreatedAt).UTC().Format(time.RFC3339),
+				"the store's time is what counts, to the second")
 		}
 		got, err := s.store.Schedule(t.Context(), "s")
 		require.NoError(t, err)
@@ -157,7 +161,9 @@ func TestStalledSchedulesDoNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		for i := range 2*maxLanes + 1 {
-			_, _, err := persistence.SetSchedule(t.Context(), s.store, persistence.ScheduleChange{Name: fmt.Sprintf("other%d", i), FlowID: "flow", Spec: schedule.Spec{Cron: "* * * * * *"}, Now: time.Now().UnixMilli()})
+			_, _, err := persistence.SetSchedule(t.Context(), s.store,
+				persistence.ScheduleChange{Name: fmt.Sprintf("other%d", i), FlowID: "flow",
+					Spec: schedule.Spec{Cron: "* * * * * *"}, Now: time.Now().UnixMilli()})
 			require.NoError(t, err)
 		}
 		s.set(schedule.Spec{Cron: "* * * * * *", CatchUp: schedule.CatchUpNone})
@@ -193,7 +199,8 @@ func TestAChangedScheduleIsSeenAtOnceAndWithoutANoticeSoon(t *testing.T) {
 }
 
 func TestAnOutageIsLoggedOnceAndItsSlotsAreCaughtUp(t *testing.T) {
-	for call, told := range map[string]string{"DueSchedules": "schedules could not be read", "PutSchedule": "the tasks of a schedule could not be begun"} {
+	for call, told := range map[string]string{"DueSchedules": "schedules could not be read",
+		"PutSchedule": "the tasks of a schedule could not be begun"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t)

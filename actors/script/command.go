@@ -38,7 +38,8 @@ var languages = map[string]struct {
 // permanent.
 func (c *Carrier) prepareCommand(ctx context.Context, job *flow.Job) (cmd *scriptCommand, cleanup func(), err error) {
 	if !c.opts.Allow {
-		return nil, nil, flow.Errorf(flow.Denied, "scripts are not allowed on this server; its operator can allow them with --allow-scripts")
+		return nil, nil, flow.Errorf(flow.Denied,
+			"scripts are not allowed on this server; its operator can allow them with --allow-scripts")
 	}
 	s := job.Exec.Script
 	if s == nil || (s.Cmd == "" && s.Code == "") {

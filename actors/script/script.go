@@ -99,7 +99,8 @@ func (c *Carrier) outputReport(printed []byte, cut, asJSON bool) flow.Report {
 	}
 	if cut || len(output) > c.opts.MaxOutput {
 		return flow.Report{Fatal: true, Error: fmt.Sprintf(
-			"failed: the output has more than %d bytes, the limit of a value (--max-value); keep large data elsewhere and pass a reference", c.opts.MaxOutput)}
+			"failed: the output has more than %d bytes, the limit of a value (--max-value); "+
+				"keep large data elsewhere and pass a reference", c.opts.MaxOutput)}
 	}
 	return flow.Report{Output: output}
 }

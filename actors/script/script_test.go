@@ -95,25 +95,35 @@ func TestFunctionOutputs(t *testing.T) {
 		script flow.Script
 		want   string
 	}{
-		"text keeps its trailing newline":       {flow.Script{Cmd: "echo", Args: []string{"a", "b"}}, `"a b\n"`},
-		"stdout and stderr are one":             {flow.Script{Code: "echo out; echo err >&2; echo out"}, `"out\nerr\nout\n"`},
-		"stderr is none of it, if so said":      {flow.Script{Code: "echo out; echo err >&2; echo out", StderrMode: "log"}, `"out\nout\n"`},
-		"json beside words on stderr":           {flow.Script{Code: "echo warning >&2; echo 5", StderrMode: "log", OutputMode: "json"}, `5`},
-		"json is parsed when asked for":         {flow.Script{Code: `echo '{"b":1,"a":12345678901234567890}'`, OutputMode: "json"}, `{"b":1,"a":12345678901234567890}`},
-		"json that is none stays a text":        {flow.Script{Code: `echo '{"b":'`, OutputMode: "json"}, `"{\"b\":\n"`},
-		"json is not parsed unless asked for":   {flow.Script{Code: `echo 5`}, `"5\n"`},
-		"nothing printed is an empty text":      {flow.Script{Cmd: "true", OutputMode: "json"}, `""`},
-		"input and params come in by stdin":     {flow.Script{Cmd: "cat", StdinMode: "json", OutputMode: "json"}, `{"input":{"v":41},"params":{"p":"q"},"key":"t1.1.0.Cm4"}`},
+		"text keeps its trailing newline": {flow.Script{Cmd: "echo", Args: []string{"a", "b"}}, `"a b\n"`},
+		"stdout and stderr are one": {flow.Script{Code: "echo out; echo err >&2; echo out"},
+			`"out\nerr\nout\n"`},
+		"stderr is none of it, if so said": {flow.Script{Code: "echo out; echo err >&2; echo out",
+			StderrMode: "log"}, `"out\nout\n"`},
+		"json beside words on stderr": {flow.Script{Code: "echo warning >&2; echo 5",
+			StderrMode: "log", OutputMode: "json"}, `5`},
+		"json is parsed when asked for": {flow.Script{Code: `echo '{"b":1,"a":12345678901234567890}'`,
+			OutputMode: "json"}, `{"b":1,"a":12345678901234567890}`},
+		"json that is none stays a text": {flow.Script{Code: `echo '{"b":'`,
+			OutputMode: "json"}, `"{\"b\":\n"`},
+		"json is not parsed unless asked for": {flow.Script{Code: `echo 5`}, `"5\n"`},
+		"nothing printed is an empty text":    {flow.Script{Cmd: "true", OutputMode: "json"}, `""`},
+		"input and params come in by stdin": {flow.Script{Cmd: "cat", StdinMode: "json",
+			OutputMode: "json"}, `{"input":{"v":41},"params":{"p":"q"},"key":"t1.1.0.Cm4"}`},
 		"without a mode there is no stdin":      {flow.Script{Cmd: "cat"}, `""`},
 		"a script need not read its stdin":      {flow.Script{Cmd: "echo", Args: []string{"x"}, StdinMode: "json"}, `"x\n"`},
 		"code gets the arguments":               {flow.Script{Code: `echo "$1-$2"`, Args: []string{"x", "y"}}, `"x-y\n"`},
 		"code may be python":                    {flow.Script{Code: `print(6*7)`, Language: "python", OutputMode: "json"}, `42`},
 		"code may be for a program by its name": {flow.Script{Code: `print 6*7`, Language: "perl", OutputMode: "json"}, `42`},
 		"cmd is the program for code":           {flow.Script{Code: `echo $0`, Cmd: "cat"}, `"echo $0"`},
-		"env is added":                          {flow.Script{Code: `echo $A$B; test -n "$PATH"`, Env: map[string]string{"A": "1", "B": "2"}}, `"12\n"`},
-		"env wins over the member's":            {flow.Script{Code: `echo $HOME`, Env: map[string]string{"HOME": "/nowhere"}}, `"/nowhere\n"`},
-		"it knows which job it has":             {flow.Script{Code: `echo $TROUPE_TASK $TROUPE_NODE $TROUPE_UNIT/$TROUPE_UNITS $TROUPE_ATTEMPT $TROUPE_KEY $TROUPE_JOB`}, `"t1 n 0/1 1 t1.1.0.Cm4 t1.1.0.1.Cm4\n"`},
-		"bytes that are no text are replaced":   {flow.Script{Code: `printf 'a\xffb'`}, `"a\ufffdb"`},
+		"env is added": {flow.Script{Code: `echo $A$B; test -n "$PATH"`,
+			Env: map[string]string{"A": "1", "B": "2"}}, `"12\n"`},
+		"env wins over the member's": {flow.Script{Code: `echo $HOME`,
+			Env: map[string]string{"HOME": "/nowhere"}}, `"/nowhere\n"`},
+		"it knows which job it has": {flow.Script{Code: `echo $TROUPE_TASK ` +
+			`$TROUPE_NODE $TROUPE_UNIT/$TROUPE_UNITS $TROUPE_ATTEMPT $TROUPE_KEY $TROUPE_JOB`},
+			`"t1 n 0/1 1 t1.1.0.Cm4 t1.1.0.1.Cm4\n"`},
+		"bytes that are no text are replaced": {flow.Script{Code: `printf 'a\xffb'`}, `"a\ufffdb"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rep := carry(t, script.Options{}, job(tt.script))
@@ -131,12 +141,15 @@ func TestFailures(t *testing.T) {
 		want   string
 	}{
 		"the exit status and the last line are told": {flow.Script{Code: "echo first; echo last; exit 3"}, "failed: exit status 3: last"},
-		"the last line of stderr, if told apart":     {flow.Script{Code: "echo why >&2; echo >&2; echo out; exit 3", StderrMode: "log"}, "failed: exit status 3: why"},
-		"else of stdout":                             {flow.Script{Code: "echo out; exit 3", StderrMode: "log"}, "failed: exit status 3: out"},
-		"silence has no last line":                   {flow.Script{Cmd: "false"}, "failed: exit status 1"},
-		"a signal is told":                           {flow.Script{Code: "kill -9 $$"}, "failed: signal: killed"},
-		"an unknown program":                         {flow.Script{Cmd: "no-such-program"}, `failed: exec: "no-such-program": executable file not found in $PATH`},
-		"a missing file":                             {flow.Script{Cmd: "./nope"}, "failed: fork/exec ./nope: no such file or directory"},
+		"the last line of stderr, if told apart": {flow.Script{Code: "echo why >&2; echo " +
+			">&2; echo out; exit 3", StderrMode: "log"}, "failed: exit status 3: why"},
+		"else of stdout": {flow.Script{Code: "echo out; exit 3",
+			StderrMode: "log"}, "failed: exit status 3: out"},
+		"silence has no last line": {flow.Script{Cmd: "false"}, "failed: exit status 1"},
+		"a signal is told":         {flow.Script{Code: "kill -9 $$"}, "failed: signal: killed"},
+		"an unknown program": {flow.Script{Cmd: "no-such-program"},
+			`failed: exec: "no-such-program": executable file not found in $PATH`},
+		"a missing file": {flow.Script{Cmd: "./nope"}, "failed: fork/exec ./nope: no such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, flow.Report{Error: tt.want}, carry(t, script.Options{}, job(tt.script)))
@@ -200,7 +213,8 @@ func TestTriesAreLoggedTogether(t *testing.T) {
 
 func TestAnErrorContainsTheLastLineOfItsOwnTry(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "mark")
-	j := job(flow.Script{Code: `test -e $MARK || { touch $MARK; seq 10000; exit 1; }; echo again; exit 2`, Env: map[string]string{"MARK": mark}})
+	j := job(flow.Script{Code: `test -e $MARK || { touch $MARK; seq 10000; exit 1; }; echo ` +
+		`again; exit 2`, Env: map[string]string{"MARK": mark}})
 	j.Exec.MaxAttempts = 2
 	require.Equal(t, "failed: exit status 2: again", carry(t, script.Options{MaxOutput: 100}, j).Error)
 }
@@ -215,7 +229,8 @@ func TestFailedScriptsAreLoggedToo(t *testing.T) {
 
 func TestALogSeparatesStderrIfConfigured(t *testing.T) {
 	book, l := logged(t)
-	rep := carry(t, script.Options{Logs: book, MaxOutput: 100}, job(flow.Script{Code: "echo out; seq 10000 >&2; echo out", StderrMode: "log"}))
+	rep := carry(t, script.Options{Logs: book, MaxOutput: 100},
+		job(flow.Script{Code: "echo out; seq 10000 >&2; echo out", StderrMode: "log"}))
 	require.Equal(t, flow.Report{Output: json.RawMessage(`"out\nout\n"`), Worker: "local-script:", URL: "local", Log: true}, rep)
 	kept(t, book)
 	require.Equal(t, "out\nout\n", l.get("stdout"))
@@ -239,13 +254,17 @@ func TestOutputBeyondTheLimitFailsTheAttempt(t *testing.T) {
 			j := job(flow.Script{Code: tt.code, OutputMode: tt.mode})
 			j.Exec.MaxAttempts = 3
 			rep := carry(t, script.Options{MaxOutput: 10_000}, j)
-			require.Equal(t, flow.Report{Fatal: true, Error: "failed: the output has more than 10000 bytes, the limit of a value (--max-value); keep large data elsewhere and pass a reference"}, rep)
+			require.Equal(t, flow.Report{Fatal: true,
+				Error: "failed: the output has more than 10000 bytes, the limit of a value " +
+					"(--max-value); keep large data elsewhere and pass a reference"}, rep)
 		})
 	}
 }
 
 func TestOutputUpToTheLimitIsKept(t *testing.T) {
-	rep := carry(t, script.Options{MaxOutput: 3_000_000}, job(flow.Script{Code: `printf '"'; yes | head -c 2999998 | tr '\n' y; printf '"'`, OutputMode: "json"}))
+	rep := carry(t, script.Options{MaxOutput: 3_000_000},
+		job(flow.Script{Code: `printf '"'; yes | head -c 2999998 | tr '\n' y; printf '"'`,
+			OutputMode: "json"}))
 	require.Empty(t, rep.Error)
 	require.Len(t, rep.Output, 3_000_000)
 }
@@ -270,7 +289,8 @@ func TestTheLogOfAScriptIsReadWhileItRuns(t *testing.T) {
 }
 
 func TestScriptsSeeOnlyTheDefinedEnvironment(t *testing.T) {
-	for _, name := range []string{"TROUPE_TOKEN", "TROUPE_STORE", "PGPASSWORD", "SCHEDULER_DB", "OTEL_EXPORTER_OTLP_HEADERS", "API_KEY", "LISTED", "OVERLAID"} {
+	for _, name := range []string{"TROUPE_TOKEN", "TROUPE_STORE", "PGPASSWORD", "SCHEDULER_DB",
+		"OTEL_EXPORTER_OTLP_HEADERS", "API_KEY", "LISTED", "OVERLAID"} {
 		t.Setenv(name, "secret")
 	}
 	t.Setenv("LC_TIME", "C")
@@ -279,7 +299,8 @@ func TestScriptsSeeOnlyTheDefinedEnvironment(t *testing.T) {
 	require.Empty(t, rep.Error)
 	var text string
 	require.NoError(t, json.Unmarshal(rep.Output, &text))
-	for _, seen := range []string{"LC_TIME=C\n", "LISTED=secret\n", "OVERLAID=by the flow\n", "OWN=value\n", "PATH=" + os.Getenv("PATH") + "\n"} {
+	for _, seen := range []string{"LC_TIME=C\n", "LISTED=secret\n", "OVERLAID=by the flow\n",
+		"OWN=value\n", "PATH=" + os.Getenv("PATH") + "\n"} {
 		require.Contains(t, text, seen)
 	}
 	require.Equal(t, 1, strings.Count(text, "secret"))
@@ -288,7 +309,8 @@ func TestScriptsSeeOnlyTheDefinedEnvironment(t *testing.T) {
 func TestTheInputMayBeLargerThanAPipe(t *testing.T) {
 	j := job(flow.Script{Code: `wc -c`, StdinMode: "json", OutputMode: "json"})
 	j.Input = json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
-	require.Equal(t, strconv.Itoa(1<<20+2+len(`{"input":,"params":{"p":"q"},"key":"t1.1.0.Cm4"}`)), string(carry(t, script.Options{}, j).Output))
+	require.Equal(t, strconv.Itoa(1<<20+2+len(`{"input":,"params":{"p":"q"},"key":"t1.1.0.Cm4"}`)),
+		string(carry(t, script.Options{}, j).Output))
 
 	j.Exec.Script.Code = `head -c 3`
 	require.Equal(t, `"{\"i"`, string(carry(t, script.Options{}, j).Output))
@@ -357,8 +379,9 @@ func TestBackgroundProcessesEndWithTheirScript(t *testing.T) {
 func TestADaemonDoesNotDelayItsScriptAndEndsWithIt(t *testing.T) {
 	pid, begun := filepath.Join(t.TempDir(), "pid"), time.Now()
 	rep := carry(t, script.Options{}, job(flow.Script{
-		Code: `setsid sh -c 'echo $$ > $PIDFILE.new; mv $PIDFILE.new $PIDFILE; exec sleep 100' & while ! test -e $PIDFILE; do :; done; echo done`,
-		Env:  map[string]string{"PIDFILE": pid}}))
+		Code: `setsid sh -c 'echo $$ > $PIDFILE.new; mv $PIDFILE.new $PIDFILE; exec sleep 100' ` +
+			`& while ! test -e $PIDFILE; do :; done; echo done`,
+		Env: map[string]string{"PIDFILE": pid}}))
 	require.Equal(t, `"done\n"`, string(rep.Output))
 	require.Less(t, time.Since(begun), patience)
 	requireGone(t, readPid(t, pid))

@@ -96,7 +96,8 @@ func (f *spanBuilder) followRow(ctx context.Context, row *actors.StoredRow) (*fo
 // followFromStart follows a task that is not, or no longer, in memory from its first row. Spans up
 // to the given row were exported before and are not repeated.
 func (f *spanBuilder) followFromStart(ctx context.Context, row *actors.StoredRow, told int64) (*followedTask, error) {
-	k := &followedTask{trace: trace.New(row.Task, row.Plan), flow: cmp.Or(row.Plan.FlowSlug, row.Plan.FlowID), version: f.numberOf(ctx, row.Version)}
+	k := &followedTask{trace: trace.New(row.Task, row.Plan),
+		flow: cmp.Or(row.Plan.FlowSlug, row.Plan.FlowID), version: f.numberOf(ctx, row.Version)}
 	until := row.Seq - 1
 	if told > 0 {
 		until = told

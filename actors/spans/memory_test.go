@@ -71,7 +71,8 @@ type telling struct {
 }
 
 func newTelling(t *testing.T) *telling {
-	tl := &telling{T: t, store: &journals{rows: map[string][]persistence.Row{}}, sink: &tallied{told: map[string]int{}}, plan: &flow.Plan{FlowSlug: "f"}}
+	tl := &telling{T: t, store: &journals{rows: map[string][]persistence.Row{}},
+		sink: &tallied{told: map[string]int{}}, plan: &flow.Plan{FlowSlug: "f"}}
 	tl.teller = spans.Start(spans.Options{Store: tl.store, Sink: tl.sink, Logger: slog.New(slog.DiscardHandler)})
 	return tl
 }
@@ -86,7 +87,8 @@ func (tl *telling) row(tasks, each int, events ...flow.Event) {
 		tl.store.mu.Lock()
 		tl.store.rows[task] = append(tl.store.rows[task], persistence.Row{Seq: tl.rows, Events: text})
 		tl.store.mu.Unlock()
-		tl.teller.Stored(actors.StoredRow{Task: task, Plan: tl.plan, Version: "v", Seq: tl.rows, Events: text, Ended: events[len(events)-1].Type == flow.TaskEnded})
+		tl.teller.Stored(actors.StoredRow{Task: task, Plan: tl.plan, Version: "v", Seq: tl.rows,
+			Events: text, Ended: events[len(events)-1].Type == flow.TaskEnded})
 		if n%4000 == 3999 || n == tasks-1 { // as many as can wait without drops
 			require.Eventually(tl, func() bool { return tl.sink.count() == before+each*(n+1) }, time.Minute, time.Millisecond)
 		}

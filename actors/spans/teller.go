@@ -68,8 +68,12 @@ type Teller struct {
 
 // Start starts a Teller, which runs until Close.
 func Start(opts Options) *Teller {
-	t := &Teller{opts: opts, rows: make(chan actors.StoredRow, maxQueued), spans: make(chan Span, maxQueued), done: make(chan struct{}), folded: make(chan struct{}), sent: make(chan struct{}),
-		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "troupe_spans_dropped_total", Help: "Spans, and rows of tasks with spans, that were not told because too many came or nobody took them."})}
+	t := &Teller{opts: opts, rows: make(chan actors.StoredRow, maxQueued),
+		spans: make(chan Span, maxQueued), done: make(chan struct{}), folded: make(chan struct{}),
+		sent: make(chan struct{}),
+		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "troupe_spans_dropped_total",
+			Help: "Spans, and rows of tasks with spans, that were not told because too many " +
+				"came or nobody took them."})}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	go t.foldRows()
 	go t.sendSpans()

@@ -57,9 +57,11 @@ func toldOf(t *testing.T, lets func(actors.StoredRow) bool) (names []string) {
 	defer store.Close()
 	require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: "f", Slug: "two", Name: "two"}))
 	require.NoError(t, store.CreateVersion(t.Context(), persistence.Version{ID: "v", FlowID: "f", Number: 7, Status: "published",
-		Definition: []byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"x"},"b":{"exec_type":"local_func","func":"x"}},"edges":[{"from":"a","action":"default","to":"b"}]}`)}))
+		Definition: []byte(
+			`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"x"},"b":{"exec_type":"local_func","func":"x"}},"edges":[{"from":"a","action":"default","to":"b"}]}`)}))
 	var all list
-	s := &sieve{to: spans.Start(spans.Options{Store: store, Sink: &all, Logger: slog.New(slog.DiscardHandler)}), lets: lets, ended: make(chan struct{})}
+	s := &sieve{to: spans.Start(spans.Options{Store: store, Sink: &all,
+		Logger: slog.New(slog.DiscardHandler)}), lets: lets, ended: make(chan struct{})}
 	m, err := actors.Start(t.Context(), actors.Config{Store: store, Lease: time.Hour, Tracing: actors.Tracing{Teller: s},
 		Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: carry(fine)}})
 	require.NoError(t, err)
@@ -83,7 +85,8 @@ func TestMissingRowsAreReadFromTheStore(t *testing.T) {
 }
 
 func TestOnlyTheStartIsExportedAgainAfterATakeover(t *testing.T) {
-	require.Equal(t, []string{"attempt b", "start two", "step b", "task two"}, toldOf(t, func(row actors.StoredRow) bool { return row.Ended }))
+	require.Equal(t, []string{"attempt b", "start two", "step b", "task two"},
+		toldOf(t, func(row actors.StoredRow) bool { return row.Ended }))
 }
 
 // stuck blocks until its context ends.
@@ -100,7 +103,8 @@ func TestClosingATellerDoesNotWaitForAnUnresponsiveSink(t *testing.T) {
 	defer store.Close()
 	teller := spans.Start(spans.Options{Store: store, Sink: stuck{}, Logger: slog.New(slog.DiscardHandler)})
 	for n := range 5000 {
-		teller.Stored(actors.StoredRow{Task: fmt.Sprint(n), Plan: &flow.Plan{FlowSlug: "f"}, Seq: 1, Events: flow.AppendEvents(nil, []flow.Event{{Type: flow.TaskCreated, At: 1}})})
+		teller.Stored(actors.StoredRow{Task: fmt.Sprint(n), Plan: &flow.Plan{FlowSlug: "f"}, Seq: 1,
+			Events: flow.AppendEvents(nil, []flow.Event{{Type: flow.TaskCreated, At: 1}})})
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()

@@ -53,7 +53,8 @@ func (r *Registry) checkWorker(ctx context.Context, w *persistence.Worker) error
 }
 
 func checkTexts(w *persistence.Worker) error {
-	return cmp.Or(flow.CheckNames("the worker's id", w.ID), flow.CheckText("the worker's url", w.URL), flow.CheckText("the worker's type", w.Type),
+	return cmp.Or(flow.CheckNames("the worker's id", w.ID), flow.CheckText("the worker's url",
+		w.URL), flow.CheckText("the worker's type", w.Type),
 		flow.CheckNames("the service", w.Services...), flow.CheckNames("the label", w.Labels...))
 }
 
@@ -99,7 +100,8 @@ func (r *Registry) checkURL(ctx context.Context, text string) error {
 			return nil
 		}
 	}
-	return flow.Errorf(flow.Invalid, "worker url %q: %s is neither loopback nor in a network that this server allows for workers", text, addrs[0].Unmap())
+	return flow.Errorf(flow.Invalid, "worker url %q: %s is neither loopback nor in a network "+
+		"that this server allows for workers", text, addrs[0].Unmap())
 }
 
 // allowedNetworks returns the networks that workers may be in.

@@ -44,7 +44,8 @@ const retryPauseMS = 50
 
 // callWorkers calls workers until one answers. begun reports whether a worker was reached that did
 // not answer: it may have started the job.
-func (r *Registry) callWorkers(ctx context.Context, c *workerCall, job *flow.Job, list []*registeredWorker) (rep flow.Report, begun, ok bool) {
+func (r *Registry) callWorkers(ctx context.Context, c *workerCall, job *flow.Job,
+	list []*registeredWorker) (rep flow.Report, begun, ok bool) {
 	if n := job.Exec.MaxAttempts; n > 0 {
 		list = list[:min(n, len(list))]
 	}
@@ -70,7 +71,8 @@ func (r *Registry) logNoAnswer(ctx context.Context, w *registeredWorker, c *work
 	if ctx.Err() == nil && w.silent.CompareAndSwap(false, true) { // otherwise the job was canceled
 		level = slog.LevelWarn
 	}
-	r.opts.Logger.Log(logids.Job(ctx, c.job), level, "a worker did not answer", "job", c.job.ID(), "worker", w.ID, "url", w.URL, "error", err)
+	r.opts.Logger.Log(logids.Job(ctx, c.job), level, "a worker did not answer", "job", c.job.ID(),
+		"worker", w.ID, "url", w.URL, "error", err)
 }
 
 func neverReached(err error) bool {

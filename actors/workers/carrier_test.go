@@ -47,7 +47,8 @@ func serve(t testing.TB, r *workers.Registry, handlers ...http.HandlerFunc) []*h
 		s := httptest.NewServer(h)
 		t.Cleanup(s.Close)
 		servers = append(servers, s)
-		require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: fmt.Sprintf("w%d", i+1), URL: s.URL, Services: []string{"s", "a/b c"}}))
+		require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: fmt.Sprintf("w%d", i+1),
+			URL: s.URL, Services: []string{"s", "a/b c"}}))
 	}
 	return servers
 }
@@ -81,7 +82,8 @@ func TestACallDescribesItsJob(t *testing.T) {
 	j.Scope, j.Node, j.Unit, j.Units, j.Attempt = "sub#1", "grüße\n1", 2, 3, 4
 	j.Plan = &flow.Plan{FlowSlug: "f"}
 	r.Carry(t.Context(), j)
-	require.Equal(t, []string{"t1", "f", "sub/gr%C3%BC%C3%9Fe%0A1", "4", "2", "3"}, headers("Task", "Flow", "Step", "Attempt", "Unit", "Units"))
+	require.Equal(t, []string{"t1", "f", "sub/gr%C3%BC%C3%9Fe%0A1", "4", "2", "3"},
+		headers("Task", "Flow", "Step", "Attempt", "Unit", "Units"))
 
 	r.Carry(t.Context(), job("s"))
 	require.Equal(t, `{"input":null,"params":{},"key":"t1.1.0.Cm4"}`, body)
@@ -122,15 +124,23 @@ func TestWorkerAnswers(t *testing.T) {
 		"an error counts whatever the status": {503, `{"error":"bad input"}`, ``, "bad input", false},
 		"an error may be fatal":               {200, `{"error":"never","fatal":true}`, ``, "never", true},
 		"an error that is null is none":       {200, `{"result":1,"error":null}`, `1`, "", false},
-		"a bad status without an error text":  {500, `{"message":"oops"}`, ``, "the worker answered 500 Internal Server Error without an error text", false},
-		"too large":                           {200, `{"result":"` + strings.Repeat("x", 1000) + `"}`, ``, "the worker's answer is larger than 1000 bytes", false},
-		"a page":                              {404, `404 page not found`, ``, next, false},
-		"null":                                {200, `null`, ``, next, false},
-		"a list":                              {200, `[]`, ``, next, false},
-		"an error of another type":            {200, `{"error":{"code":1}}`, ``, "the worker answered 200 OK with what is no answer in JSON (json: cannot unmarshal object into Go struct field .error of type string): {\"error\":{\"code\":1}}", false},
-		"half an object":                      {200, `{"result":`, ``, "the worker answered 200 OK with what is no answer in JSON (unexpected end of JSON input): {\"result\":", false},
-		"a number that is none":               {200, `{"result":NaN}`, ``, "the worker answered 200 OK with what is no answer in JSON (invalid character 'N' looking for beginning of value): {\"result\":NaN}", false},
-		"a redirect":                          {307, `{"result":1}`, ``, next, false},
+		"a bad status without an error text": {500, `{"message":"oops"}`, ``,
+			"the worker answered 500 Internal Server Error without an error text", false},
+		"too large": {200, `{"result":"` + strings.Repeat("x",
+			1000) + `"}`, ``, "the worker's answer is larger than 1000 bytes", false},
+		"a page": {404, `404 page not found`, ``, next, false},
+		"null":   {200, `null`, ``, next, false},
+		"a list": {200, `[]`, ``, next, false},
+		"an error of another type": {200, `{"error":{"code":1}}`, ``,
+			"the worker answered 200 OK with what is no answer in JSON (json: cannot unmarshal " +
+				"object into Go struct field .error of type string): {\"error\":{\"code\":1}}", false},
+		"half an object": {200, `{"result":`, ``,
+			"the worker answered 200 OK with what is no answer in JSON (unexpected end of JSON " +
+				"input): {\"result\":", false},
+		"a number that is none": {200, `{"result":NaN}`, ``,
+			"the worker answered 200 OK with what is no answer in JSON (invalid character 'N' " +
+				"looking for beginning of value): {\"result\":NaN}", false},
+		"a redirect": {307, `{"result":1}`, ``, next, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, newStore(t), workers.Options{MaxAnswer: 1000})
@@ -351,7 +361,9 @@ func TestAJobMayTakeLongerThanTheCallTimeout(t *testing.T) {
 func TestAnAddressThatIsNotAllowedIsNotCalled(t *testing.T) {
 	store := newStore(t)
 	// It was allowed when it registered; the operator has changed the configuration since.
-	require.NoError(t, store.PutWorker(t.Context(), persistence.Worker{ID: "w", URL: "http://169.254.169.254:80", Type: "http", Services: []string{"s"}, LastHeartbeat: time.Now().UnixMilli()}))
+	require.NoError(t, store.PutWorker(t.Context(),
+		persistence.Worker{ID: "w", URL: "http://169.254.169.254:80", Type: "http",
+			Services: []string{"s"}, LastHeartbeat: time.Now().UnixMilli()}))
 	var refused refusals
 	r := open(t, store, workers.Options{Logger: refused.logger()})
 	require.Equal(t, "all workers failed", r.Carry(t.Context(), job("s")).Error)
@@ -382,7 +394,8 @@ func TestAJobGoesToWorkersWithAllItsLabels(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{})
 	servers := serve(t, r, says(200, `{"result":1}`), says(200, `{"result":1}`), says(200, `{"result":1}`))
 	for i, labels := range [][]string{nil, {"gpu"}, {"x", "gpu", "eu", "gpu"}} {
-		require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: fmt.Sprintf("w%d", i+1), URL: servers[i].URL, Services: []string{"s"}, Labels: labels}))
+		require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: fmt.Sprintf("w%d", i+1),
+			URL: servers[i].URL, Services: []string{"s"}, Labels: labels}))
 	}
 	for want, labels := range map[string][]string{"w1": nil, "w2": {"gpu"}, "w3": {"gpu", "eu"}} {
 		j := job("s")
@@ -414,7 +427,8 @@ func TestAWorkerThatDoesNotAnswerIsLoggedOnceUntilItDoes(t *testing.T) {
 func TestAnAttachedWorkerIsListedWhileItSendsHeartbeats(t *testing.T) {
 	store, now := newStore(t), int64(1_000_000)
 	r := open(t, store, workers.Options{OfflineTTL: 15 * time.Second, Now: func() int64 { return now }})
-	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w", URL: "attached", Type: "attached", Services: []string{"s"}, Labels: []string{"gpu"}}))
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w", URL: "attached",
+		Type: "attached", Services: []string{"s"}, Labels: []string{"gpu"}}))
 	require.True(t, r.Listed(&flow.Exec{Service: "s", Labels: []string{"gpu"}}))
 	require.False(t, r.Listed(&flow.Exec{Service: "s", Labels: []string{"fpga"}}))
 	require.False(t, r.Listed(&flow.Exec{Service: "other"}))

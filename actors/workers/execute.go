@@ -101,8 +101,10 @@ func (x *Executor) sendJob(ctx context.Context, job *flow.Job) (status string, b
 // paramsOf returns the program and its parameters.
 func paramsOf(job *flow.Job) map[string]any {
 	p := job.Exec.Program
-	params := map[string]any{"task_input": orNull(jobInput(job)), "attempt": job.Attempt, "run_id": job.Task, "task_name": nodeName(job), "task_index": job.Unit, "key": job.Key()}
-	for name, text := range map[string]string{"command": p.Command, "task_file": p.File, "task_module": p.Module, "task_function": p.Function, "python_path": p.Python} {
+	params := map[string]any{"task_input": orNull(jobInput(job)), "attempt": job.Attempt,
+		"run_id": job.Task, "task_name": nodeName(job), "task_index": job.Unit, "key": job.Key()}
+	for name, text := range map[string]string{"command": p.Command, "task_file": p.File,
+		"task_module": p.Module, "task_function": p.Function, "python_path": p.Python} {
 		if text != "" {
 			params[name] = text
 		}

@@ -22,8 +22,11 @@ func executes(t *testing.T, ctx context.Context, h http.HandlerFunc, change ...f
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	j := flow.Job{Task: "t1", Address: flow.Address{Node: "count", Visit: 1, Attempt: 2}, Input: json.RawMessage(`{"n":12345678901234567890}`), TimeoutMS: 1500,
-		Plan: &flow.Plan{FlowSlug: "report"}, Exec: &flow.Exec{Type: flow.ExecWorker, Program: &flow.Program{URL: s.URL + "/", Executor: "process", Command: "wc -l", Env: map[string]string{"A": "1"}}}}
+	j := flow.Job{Task: "t1", Address: flow.Address{Node: "count", Visit: 1, Attempt: 2},
+		Input: json.RawMessage(`{"n":12345678901234567890}`), TimeoutMS: 1500,
+		Plan: &flow.Plan{FlowSlug: "report"}, Exec: &flow.Exec{Type: flow.ExecWorker,
+			Program: &flow.Program{URL: s.URL + "/", Executor: "process", Command: "wc -l",
+				Env: map[string]string{"A": "1"}}}}
 	for _, c := range change {
 		c(&j)
 	}
@@ -40,7 +43,8 @@ func TestAnOrkWorkerIsAskedToRunAProgram(t *testing.T) {
 	require.Empty(t, rep.Error)
 	require.Equal(t, `{"lines":12345678901234567890}`, string(rep.Output))
 	require.Equal(t, "POST /execute", path)
-	require.JSONEq(t, `{"task_id":"`+(&flow.Job{Task: "t1", Address: flow.Address{Node: "count", Visit: 1, Attempt: 2}}).ID()+`","task_name":"count","executor_type":"process",
+	require.JSONEq(t, `{"task_id":"`+(&flow.Job{Task: "t1", Address: flow.Address{Node: "count",
+		Visit: 1, Attempt: 2}}).ID()+`","task_name":"count","executor_type":"process",
 		"params":{"task_input":{"n":12345678901234567890},"command":"wc -l","env":{"A":"1"},"attempt":2,"run_id":"t1","task_name":"count","task_index":0,"key":"t1.1.0.CmNvdW50","timeout_seconds":1.5,"workflow_name":"report"}}`, body)
 	require.Contains(t, body, "12345678901234567890")
 }
@@ -52,7 +56,8 @@ func TestAPythonTaskIsNamedByItsFileModuleAndFunction(t *testing.T) {
 		_ = json.NewDecoder(r.Body).Decode(&got)
 		params = got.Params
 	}, func(j *flow.Job) {
-		j.Exec.Program = &flow.Program{URL: j.Exec.Program.URL, Executor: "python", File: "t.py", Module: "m", Function: "f", Python: "python3"}
+		j.Exec.Program = &flow.Program{URL: j.Exec.Program.URL, Executor: "python", File: "t.py",
+			Module: "m", Function: "f", Python: "python3"}
 	})
 	for name, want := range map[string]string{"task_file": "t.py", "task_module": "m", "task_function": "f", "python_path": "python3"} {
 		require.Equal(t, want, params[name])
@@ -73,9 +78,12 @@ func TestOrkWorkerAnswers(t *testing.T) {
 		"a status alone":   {503, "", "", "the worker answered 503 Service Unavailable"},
 		"no JSON":          {200, "<html>", "", "the worker answered without a JSON object: <html>"},
 		"another word":     {200, `{"status":"ok"}`, "", `the worker answered with the status "ok", which is neither success nor failed`},
-		"deferred work":    {200, `{"status":"success","deferred":[{"service_type":"x","job_id":"1"}]}`, `{"deferred":[{"service_type":"x","job_id":"1"}]}`, ""},
-		"a redirect":       {302, "", "", "the worker answered 302 Found"},
-		"too much":         {200, `{"status":"success","output":"` + strings.Repeat("x", 2000) + `"}`, "", "it is larger than 1024 bytes"},
+		"deferred work": {200,
+			`{"status":"success","deferred":[{"service_type":"x","job_id":"1"}]}`,
+			`{"deferred":[{"service_type":"x","job_id":"1"}]}`, ""},
+		"a redirect": {302, "", "", "the worker answered 302 Found"},
+		"too much": {200, `{"status":"success","output":"` + strings.Repeat("x", 2000) + `"}`, "",
+			"it is larger than 1024 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rep := executes(t, t.Context(), says(tt.status, tt.body))
@@ -111,9 +119,12 @@ func TestAnOrkWorkerGetsTheTimeoutOfItsJob(t *testing.T) {
 }
 
 func TestAnOrkWorkerIsCalledInAllowedNetworksOnly(t *testing.T) {
-	for url, want := range map[string]string{"http://192.0.2.1:8081": "workers are not allowed there", "http://127.0.0.1:1": "connection refused"} {
-		j := flow.Job{Task: "t1", Address: flow.Address{Node: "n", Visit: 1, Attempt: 1}, Exec: &flow.Exec{Type: flow.ExecWorker, Program: &flow.Program{URL: url, Command: "x"}}}
-		rep := open(t, newStore(t), workers.Options{Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}).Executor().Carry(t.Context(), j)
+	for url, want := range map[string]string{"http://192.0.2.1:8081": "workers are not allowed there",
+		"http://127.0.0.1:1": "connection refused"} {
+		j := flow.Job{Task: "t1", Address: flow.Address{Node: "n", Visit: 1, Attempt: 1},
+			Exec: &flow.Exec{Type: flow.ExecWorker, Program: &flow.Program{URL: url, Command: "x"}}}
+		rep := open(t, newStore(t), workers.Options{Allow: []netip.Prefix{netip.MustParsePrefix(
+			"10.0.0.0/8")}}).Executor().Carry(t.Context(), j)
 		require.Contains(t, rep.Error, want)
 		require.False(t, rep.Fatal)
 	}

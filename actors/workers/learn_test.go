@@ -58,7 +58,8 @@ func TestHeartbeatsAtOtherMembersAreRead(t *testing.T) {
 	there.Polled("w")
 	require.NoError(t, there.Close(context.Background()))
 	known(func(l []persistence.Worker) bool { return l[0].LastHeartbeat == 61_000 && l[0].Load == 7 })
-	require.Equal(t, flow.Signs{Heard: 61_000, Joined: 1000, Polled: 60_000}, here.Signs("w"), "a poll counts a second earlier: clocks differ")
+	require.Equal(t, flow.Signs{Heard: 61_000, Joined: 1000, Polled: 60_000}, here.Signs("w"),
+		"a poll counts a second earlier: clocks differ")
 	_, err := store.DeleteWorkers(t.Context(), c.Load()+1)
 	require.NoError(t, err)
 	known(func(l []persistence.Worker) bool { return len(l) == 0 })
@@ -81,7 +82,8 @@ func TestAnnouncedWorkersAreKnownAtOnce(t *testing.T) {
 	options.Tell = func(_ context.Context, w persistence.Worker, gone bool) { here.Hear(w, gone) }
 	options.Beat = func(_ context.Context, b persistence.Heartbeat, _ bool) { here.HearBeat(b) }
 	there := open(t, store, options)
-	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async", Services: []string{"s"}, Labels: []string{"b", "a"}, Secret: "x"}))
+	require.NoError(t, there.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue",
+		Type: "async", Services: []string{"s"}, Labels: []string{"b", "a"}, Secret: "x"}))
 	require.Equal(t, list(t, there), list(t, here))
 	require.NoError(t, there.Heartbeat(t.Context(), "w", 7))
 	require.Equal(t, 7, list(t, here)[0].Load, "in the same millisecond, too")
@@ -113,8 +115,12 @@ func TestALateAnnouncementDoesNotRestoreARemovedWorker(t *testing.T) {
 			require.NoError(t, r.Register(t.Context(), w))
 			require.NoError(t, r.Deregister(t.Context(), "w"))
 		},
-		"when it went elsewhere":                        func(r *workers.Registry) { r.Hear(w, true) },
-		"when it went elsewhere and others did as well": func(r *workers.Registry) { r.Hear(w, true); r.Hear(persistence.Worker{ID: "v"}, true) },
+		"when it went elsewhere": func(r *workers.Registry) { r.Hear(w, true) },
+		"when it went elsewhere and others did as well": func(r *workers.Registry) {
+			r.Hear(w,
+				true)
+			r.Hear(persistence.Worker{ID: "v"}, true)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var c clock
@@ -153,12 +159,13 @@ func TestAHeartbeatWaitsForItsAnnouncementOnlyIfTheWorkerWasGone(t *testing.T) {
 	c.Store(1000)
 	told, over := make(chan struct{}, 1), make(chan struct{})
 	defer close(over)
-	r := open(t, newStore(t), workers.Options{Learn: time.Hour, OfflineTTL: 15 * time.Second, Now: c.Load, Beat: func(_ context.Context, _ persistence.Heartbeat, again bool) {
-		if again {
-			told <- struct{}{}
-			<-over
-		}
-	}})
+	r := open(t, newStore(t), workers.Options{Learn: time.Hour, OfflineTTL: 15 * time.Second,
+		Now: c.Load, Beat: func(_ context.Context, _ persistence.Heartbeat, again bool) {
+			if again {
+				told <- struct{}{}
+				<-over
+			}
+		}})
 	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "w", URL: "queue", Type: "async"}))
 	for range 3 {
 		c.pass(15 * time.Second)
@@ -276,7 +283,8 @@ func TestRemovedWorkersAreNotReadAgain(t *testing.T) {
 	c.Store(1000)
 	store := &crowded{Workers: newStore(t)}
 	for n := range 10_000 {
-		store.silent = append(store.silent, persistence.Worker{ID: fmt.Sprint("silent-", n), URL: "queue", Type: "async", RegisteredAt: 1000, JoinedAt: 1000, LastHeartbeat: 1000})
+		store.silent = append(store.silent, persistence.Worker{ID: fmt.Sprint("silent-", n),
+			URL: "queue", Type: "async", RegisteredAt: 1000, JoinedAt: 1000, LastHeartbeat: 1000})
 	}
 	r := open(t, store, workers.Options{Learn: time.Hour, Now: c.Load})
 	c.pass(2 * time.Hour)

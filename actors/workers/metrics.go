@@ -10,7 +10,8 @@ import (
 
 var (
 	workersDesc = prometheus.NewDesc("troupe_workers", "Workers that are registered, in the whole cluster.", []string{"state"}, nil)
-	servingDesc = prometheus.NewDesc("troupe_service_workers", "Workers that are online and offer a service, in the whole cluster.", []string{"service"}, nil)
+	servingDesc = prometheus.NewDesc("troupe_service_workers",
+		"Workers that are online and offer a service, in the whole cluster.", []string{"service"}, nil)
 )
 
 // Collectors returns the metrics of registered workers for Prometheus.

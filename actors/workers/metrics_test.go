@@ -19,9 +19,11 @@ func TestWorkersAreCountedByStateAndService(t *testing.T) {
 	r := open(t, newStore(t), workers.Options{Now: c.Load})
 	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "silent", URL: "queue", Type: "async", Services: []string{"mail"}}))
 	c.pass(time.Minute)
-	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "one", URL: "queue", Type: "async", Services: []string{"mail", "mail", "ship"}}))
+	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "one", URL: "queue",
+		Type: "async", Services: []string{"mail", "mail", "ship"}}))
 	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "two", URL: "http://127.0.0.1:1", Services: []string{"mail"}}))
-	require.Equal(t, []string{"troupe_service_workers mail 2", "troupe_service_workers ship 1", "troupe_workers offline 1", "troupe_workers online 2"}, told(t, r))
+	require.Equal(t, []string{"troupe_service_workers mail 2", "troupe_service_workers ship 1",
+		"troupe_workers offline 1", "troupe_workers online 2"}, told(t, r))
 }
 
 func TestServicesBeyondTheFirstAreCountedTogether(t *testing.T) {

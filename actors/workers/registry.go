@@ -137,7 +137,8 @@ type workerLiveness struct {
 // Open reads the known workers and keeps the registry up to date until Close.
 func Open(ctx context.Context, store persistence.Workers, opts Options) (*Registry, error) {
 	r := &Registry{opts: opts.orDefault(), store: store, opened: time.Now(), seed: maphash.MakeSeed(),
-		byID: map[string]*registeredWorker{}, push: map[string][]*registeredWorker{}, refreshLock: make(chan struct{}, 1), missed: make(chan struct{}, 1)}
+		byID: map[string]*registeredWorker{}, push: map[string][]*registeredWorker{},
+		refreshLock: make(chan struct{}, 1), missed: make(chan struct{}, 1)}
 	r.client = newClient(r.allowedNetworks(), r.opts.TLS)
 	known, err := store.ListWorkers(ctx)
 	if err != nil {

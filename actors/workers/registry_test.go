@@ -69,7 +69,8 @@ func TestRegistrationsAreListedInTheirOrder(t *testing.T) {
 	c.pass(time.Second)
 	require.NoError(t, r.Register(t.Context(), persistence.Worker{ID: "b", URL: "http://localhost:2/", Services: []string{"z"}, Load: 9}))
 	require.Equal(t, []persistence.Worker{
-		{ID: "b", URL: "http://localhost:2/", Type: "http", Services: []string{"z"}, LastHeartbeat: 2000, RegisteredAt: 1000, JoinedAt: 2000},
+		{ID: "b", URL: "http://localhost:2/", Type: "http", Services: []string{"z"},
+			LastHeartbeat: 2000, RegisteredAt: 1000, JoinedAt: 2000},
 		{ID: "a", URL: "queue", Type: "async", LastHeartbeat: 1000, RegisteredAt: 1000, JoinedAt: 1000},
 	}, list(t, r))
 }

@@ -49,7 +49,8 @@ func (r *Registry) saveHeartbeats(ctx context.Context) error {
 	var from []*registeredWorker
 	for _, w := range r.listWorkers() {
 		if w.unsaved.Swap(false) {
-			beats = append(beats, persistence.Heartbeat{ID: w.ID, Load: int(w.load.Load()), At: w.heartbeatAt.Load(), PolledAt: w.polled.Load()})
+			beats = append(beats, persistence.Heartbeat{ID: w.ID, Load: int(w.load.Load()),
+				At: w.heartbeatAt.Load(), PolledAt: w.polled.Load()})
 			from = append(from, w)
 		}
 	}

@@ -282,7 +282,8 @@ func headOf(job *flow.Job) []byte {
 		Attempt int    `json:"attempt"`
 		Trace   string `json:"trace"`
 		State   string `json:"trace_state,omitempty"`
-	}{job.ID(), job.Exec.Service, job.Task, slugOf(job), job.Step(), job.Unit, max(job.Units, 1), job.Attempt, trace.Parent(job.Task, job.Traced, job.Address), trace.State(job.Traced)})
+	}{job.ID(), job.Exec.Service, job.Task, slugOf(job), job.Step(), job.Unit, max(job.Units, 1),
+		job.Attempt, trace.Parent(job.Task, job.Traced, job.Address), trace.State(job.Traced)})
 	head[len(head)-1] = ','
 	return head
 }

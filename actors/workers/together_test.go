@@ -134,7 +134,10 @@ func TestMissingBatchAnswersGoToAnotherWorker(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, newStore(t), workers.Options{})
-			serve(t, r, several(func(w http.ResponseWriter, _ *http.Request, _ []pushed) { _, _ = io.WriteString(w, answer) }), says(200, `{"result":"second"}`))
+			serve(t, r, several(func(w http.ResponseWriter, _ *http.Request, _ []pushed) {
+				_,
+					_ = io.WriteString(w, answer)
+			}), says(200, `{"result":"second"}`))
 			r.Carry(t.Context(), numbered(0))
 			require.Equal(t, `"second"`, string(r.Carry(t.Context(), numbered(1)).Output))
 		})

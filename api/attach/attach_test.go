@@ -41,7 +41,8 @@ func TestAnAttachedWorkerCarriesOutJobs(t *testing.T) {
 			s.listed(1)
 			require.Equal(t, map[string]bool{"w": true}, s.workers())
 			s.publish("one", one)
-			s.publish("plain", `{"start":"a","nodes":{"a":{"service":"double","prep":{"input_key":"$params.n"},"post":{"output_key":"out"}}}}`)
+			s.publish("plain",
+				`{"start":"a","nodes":{"a":{"service":"double","prep":{"input_key":"$params.n"},"post":{"output_key":"out"}}}}`)
 			for _, flow := range []string{"one", "plain"} {
 				r := s.end(s.start(flow, map[string]any{"n": 21}))
 				require.EqualValues(t, "completed", r.Status, r.Error)
@@ -65,8 +66,11 @@ func TestResultsAndErrorsOfHandlersReachTheTask(t *testing.T) {
 		"large": func(context.Context, worker.Job) (any, error) { return make([]byte, 9<<20), nil },
 	})
 	s.listed(1)
-	for service, want := range map[string]string{"tell": "", "fail": "no luck", "panic": "boom", "large": "the result was refused", "other": "no worker"} {
-		s.publish(service, fmt.Sprintf(`{"start":"a","nodes":{"a":{"exec_type":"remote","service":%q,"params":{"p":1},"prep":{"input_key":"$params.n"}}}}`, service))
+	for service, want := range map[string]string{"tell": "", "fail": "no luck", "panic": "boom",
+		"large": "the result was refused", "other": "no worker"} {
+		s.publish(service, fmt.Sprintf(
+			`{"start":"a","nodes":{"a":{"exec_type":"remote","service":%q,"params":{"p":1},"prep":{"input_key":"$params.n"}}}}`,
+			service))
 		r := s.end(s.start(service, map[string]any{"n": []int{1}}))
 		if want == "" {
 			require.EqualValues(t, "completed", r.Status, r.Error)
@@ -86,17 +90,18 @@ func TestAWorkerNeverHasMoreJobsThanCredits(t *testing.T) {
 	s := open(t, troupe.Config{})
 	var now, most [2]atomic.Int32
 	for i := range 2 {
-		s.attach(worker.Config{ID: fmt.Sprint(i), Concurrency: 3 + i}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-			n := now[i].Add(1)
-			defer now[i].Add(-1)
-			for m := most[i].Load(); n > m && !most[i].CompareAndSwap(m, n); m = most[i].Load() {
-			}
-			select {
-			case <-time.After(time.Millisecond):
-			case <-ctx.Done():
-			}
-			return double(ctx, job)
-		}})
+		s.attach(worker.Config{ID: fmt.Sprint(i), Concurrency: 3 + i},
+			map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+				n := now[i].Add(1)
+				defer now[i].Add(-1)
+				for m := most[i].Load(); n > m && !most[i].CompareAndSwap(m, n); m = most[i].Load() {
+				}
+				select {
+				case <-time.After(time.Millisecond):
+				case <-ctx.Done():
+				}
+				return double(ctx, job)
+			}})
 	}
 	s.listed(2)
 	s.publish("many", many)
@@ -110,10 +115,16 @@ func TestAWorkerNeverHasMoreJobsThanCredits(t *testing.T) {
 func TestASlowWorkerDelaysNoOtherWorker(t *testing.T) {
 	s := open(t, troupe.Config{})
 	leave := make(chan struct{})
-	s.attach(worker.Config{ID: "slow", Concurrency: 1}, map[string]worker.Handler{"slow": func(context.Context, worker.Job) (any, error) { <-leave; return nil, nil }})
+	s.attach(worker.Config{ID: "slow", Concurrency: 1},
+		map[string]worker.Handler{"slow": func(context.Context, worker.Job) (any,
+			error) {
+			<-leave
+			return nil, nil
+		}})
 	s.attach(worker.Config{ID: "quick"}, map[string]worker.Handler{"double": double})
 	s.listed(2)
-	s.publish("slow", `{"start":"a","nodes":{"a":{"kind":"foreach","exec_type":"remote","service":"slow","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}}}}`)
+	s.publish("slow",
+		`{"start":"a","nodes":{"a":{"kind":"foreach","exec_type":"remote","service":"slow","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}}}}`)
 	s.publish("one", one)
 	// more than the member has places for its own jobs
 	held := s.start("slow", map[string]any{"list": make([]int, 1000)})
@@ -138,7 +149,8 @@ func TestACancellationReachesTheHandler(t *testing.T) {
 	})
 	s.listed(1)
 	s.publish("one", one)
-	s.publish("next", `{"start":"a","nodes":{"a":{"exec_type":"remote","service":"next","prep":{"input_key":"$params.n"},"post":{"output_key":"out"}}}}`)
+	s.publish("next",
+		`{"start":"a","nodes":{"a":{"exec_type":"remote","service":"next","prep":{"input_key":"$params.n"},"post":{"output_key":"out"}}}}`)
 	task := s.start("one", map[string]any{"n": 1})
 	<-began
 	next := s.start("next", map[string]any{"n": 3}) // which waits for the only credit
@@ -179,7 +191,10 @@ func TestAttachingNeedsAToken(t *testing.T) {
 	}, patience, time.Millisecond)
 	require.Empty(t, began)
 	s.attach(worker.Config{Token: "secret"}, handlers)
-	require.Eventually(t, func() bool { return s.end(s.start("one", map[string]any{"n": 1})).Status == "completed" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return s.end(s.start("one",
+			map[string]any{"n": 1})).Status == "completed"
+	}, patience, 10*time.Millisecond)
 }
 
 func TestJobsGoToWorkersWithTheirLabels(t *testing.T) {
@@ -253,7 +268,10 @@ func TestAWorkerAttachesOverTLS(t *testing.T) {
 	// the worker does not trust the member
 	s.attach(worker.Config{Server: "https://" + address}, handlers)
 	s.attach(worker.Config{Server: "https://" + address, Trust: client.Trust{CA: ca.File}}, handlers)
-	require.Eventually(t, func() bool { return s.end(s.start("one", map[string]any{"n": 1})).Status == "completed" }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return s.end(s.start("one",
+			map[string]any{"n": 1})).Status == "completed"
+	}, patience, 10*time.Millisecond)
 }
 
 func TestAJobThatEndsItsWorkerEachTimeIsGivenUp(t *testing.T) {
@@ -263,12 +281,13 @@ func TestAJobThatEndsItsWorkerEachTimeIsGivenUp(t *testing.T) {
 	for i := range cables {
 		c := newCable(t, s.url[len("http://"):])
 		cables[i] = c
-		s.attach(worker.Config{Server: c.url(), Grace: -1}, map[string]worker.Handler{"double": func(ctx context.Context, _ worker.Job) (any, error) {
-			began.Add(1)
-			c.sever() // as if its process had died
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}})
+		s.attach(worker.Config{Server: c.url(), Grace: -1},
+			map[string]worker.Handler{"double": func(ctx context.Context, _ worker.Job) (any, error) {
+				began.Add(1)
+				c.sever() // as if its process had died
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}})
 	}
 	s.listed(6)
 	s.publish("one", one)

@@ -16,12 +16,13 @@ func TestAWorkerThatLeavesFinishesWhatItHasAndGivesBackTheRest(t *testing.T) {
 	s := open(t, troupe.Config{})
 	var began [2]atomic.Int32
 	at, leave := make(chan struct{}, 10), make(chan struct{})
-	stop := s.attach(worker.Config{ID: "first", Concurrency: 2}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		began[0].Add(1)
-		at <- struct{}{}
-		<-leave
-		return double(ctx, job)
-	}})
+	stop := s.attach(worker.Config{ID: "first", Concurrency: 2},
+		map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+			began[0].Add(1)
+			at <- struct{}{}
+			<-leave
+			return double(ctx, job)
+		}})
 	s.listed(1)
 	s.publish("many", many)
 	task := s.start("many", map[string]any{"list": make([]int, 10)})
@@ -55,7 +56,8 @@ func TestAMemberThatLeavesLetsWorkersFinish(t *testing.T) {
 	s.begin(s.url[len("http://"):])
 	require.JSONEq(t, `{"out":10}`, string(s.end(task).Value))
 	require.Empty(t, began, "it was finished before the member was gone")
-	require.JSONEq(t, `{"out":12}`, string(s.end(s.start("one", map[string]any{"n": 6})).Value), "the worker is awaited, and comes back by itself")
+	require.JSONEq(t, `{"out":12}`, string(s.end(s.start("one", map[string]any{"n": 6})).Value),
+		"the worker is awaited, and comes back by itself")
 }
 
 func TestAWorkerGoesToAnotherMemberWhenItsOwnLeaves(t *testing.T) {

@@ -42,12 +42,13 @@ func TestManyCutsLoseNothingAndRepeatNothing(t *testing.T) {
 	c := newCable(t, s.url[len("http://"):])
 	var mu sync.Mutex
 	began := map[string]int{}
-	s.attach(worker.Config{Server: c.url(), Concurrency: 8}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		mu.Lock()
-		began[job.ID]++
-		mu.Unlock()
-		return double(ctx, job)
-	}})
+	s.attach(worker.Config{Server: c.url(), Concurrency: 8},
+		map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
+			mu.Lock()
+			began[job.ID]++
+			mu.Unlock()
+			return double(ctx, job)
+		}})
 	s.listed(1)
 	s.publish("many", many)
 	task := s.start("many", map[string]any{"list": make([]int, 2000)})
@@ -71,11 +72,12 @@ func TestAfterTheGraceOthersGetTheJobs(t *testing.T) {
 	s := open(t, troupe.Config{ResumeGrace: -1})
 	c := newCable(t, s.url[len("http://"):])
 	began := make(chan string, 10)
-	s.attach(worker.Config{Server: c.url(), ID: "first", Grace: -1}, map[string]worker.Handler{"double": func(ctx context.Context, _ worker.Job) (any, error) {
-		began <- "first"
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}})
+	s.attach(worker.Config{Server: c.url(), ID: "first", Grace: -1},
+		map[string]worker.Handler{"double": func(ctx context.Context, _ worker.Job) (any, error) {
+			began <- "first"
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
 	s.listed(1)
 	s.publish("one", one)
 	task := s.start("one", map[string]any{"n": 4})

@@ -42,7 +42,8 @@ func parallelCollect(c *client) {
 	rows := c.runs(task)
 	require.Len(c, rows, 5)
 	for _, row := range rows[:3] {
-		require.Equal(c, []any{"p", "branch_complete", 1.0, "1"}, []any{row["node_key"], row["sub_status"], row["attempt_no"], row["exec_input_json"]})
+		require.Equal(c, []any{"p", "branch_complete", 1.0, "1"},
+			[]any{row["node_key"], row["sub_status"], row["attempt_no"], row["exec_input_json"]})
 		require.JSONEq(c, fmt.Sprintf(`{"branch":%q,"input_key":"$params.val"}`, row["branch_id"]), row["prep_json"].(string))
 	}
 	require.ElementsMatch(c, []any{first, second, third}, values(rows[:3], "branch_id"))
@@ -138,7 +139,8 @@ func TestProgressOfUnits(t *testing.T) { aloneAndTogether(t, progressOfUnits) }
 
 func progressOfUnits(_ *testing.T, c *client) {
 	queue := unique("svc")
-	task := c.start(fmt.Sprintf(`{"start":"p","nodes":{"p":{"kind":"parallel","parallel_mode":"concurrent","failure_strategy":"continue","max_parallel":3,
+	task := c.start(fmt.Sprintf(
+		`{"start":"p","nodes":{"p":{"kind":"parallel","parallel_mode":"concurrent","failure_strategy":"continue","max_parallel":3,
 		"parallel_execs":[{"service":"fine","exec_type":"local_func","func":"log_result"},{"service":"bad","exec_type":"local_func","func":"upper"},
 		{"service":%q,"exec_type":"queue"}],"prep":{"input_key":"$params.v"},"post":{"output_key":"out"}}}}`, queue), obj{"v": 7})
 	waiting := c.untilStatus(task, "waiting_queue")
@@ -146,7 +148,8 @@ func progressOfUnits(_ *testing.T, c *client) {
 	c.post("/queue/complete", obj{"queue_id": c.claim(queue)["id"], "result": 1})
 	c.shared(c.ends(task, "completed"), `{"out":[7,null,1]}`)
 
-	task = c.start(fmt.Sprintf(`{"start":"f","nodes":{"f":{"kind":"foreach","exec_type":"queue","service":%q,"prep":{"input_key":"$params.list"},
+	task = c.start(fmt.Sprintf(
+		`{"start":"f","nodes":{"f":{"kind":"foreach","exec_type":"queue","service":%q,"prep":{"input_key":"$params.list"},
 		"post":{"output_key":"out"}}}}`, queue), obj{"list": []int{1, 2}})
 	c.post("/queue/complete", obj{"queue_id": c.claim(queue)["id"], "result": 10})
 	q := c.claim(queue)

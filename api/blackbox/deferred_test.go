@@ -66,7 +66,8 @@ func unavailable(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavai
 func deferring(url, file, fields string) obj {
 	entry := fmt.Sprintf(`{"deferred": [{"service_type": "custom_http", "job_id": "j1", "url": "%s"%s}], "data": 7}`, url, fields)
 	script := obj{"cmd": "sh", "args": []any{"-c", `echo ran >> "$0"; printf %s "$1"`, file, entry}, "output_mode": "json"}
-	return obj{"start": "a", "nodes": obj{"a": obj{"exec_type": "local_script", "deferred": true, "script": script, "post": obj{"output_key": "out"}}}}
+	return obj{"start": "a", "nodes": obj{"a": obj{"exec_type": "local_script", "deferred": true,
+		"script": script, "post": obj{"output_key": "out"}}}}
 }
 
 // runs returns how often the script of such a flow ran.

@@ -45,7 +45,8 @@ var documented = []struct {
 			{service: local, exec_type: local_func, func: mul, params: {mul: 5}}], post: {output_key: agg}}}}`,
 		obj{"val": 2}, nil, "completed", `{"agg":[4,10]}`},
 	{"14 foreach without items", foreachOverrides, obj{"val": 2}, nil, "completed", `{}`},
-	{"15 subflow overrides", `{start: s, nodes: {s: {kind: subflow, post: {output_key: sub_out}, subflow_execs: [{node: a, exec_type: local_func, func: mul, params: {mul: 7}}],
+	{"15 subflow overrides",
+		`{start: s, nodes: {s: {kind: subflow, post: {output_key: sub_out}, subflow_execs: [{node: a, exec_type: local_func, func: mul, params: {mul: 7}}],
 		subflow: {start: a, nodes: {a: {kind: executor, service: transform, params: {mul: 3}, prep: {input_key: $params.val}, post: {output_key: m}}}, edges: []}}}, edges: []}`,
 		obj{"val": 2}, nil, "completed", `{"sub_out":{"m":14}}`},
 	{"16 queue", `{start: q, nodes: {
@@ -53,8 +54,10 @@ var documented = []struct {
 		l: {exec_type: local_func, func: log_result, prep: {input_key: $shared.result}, post: {output_key: local_out}}},
 		edges: [{from: q, action: default, to: l}]}`,
 		obj{}, nil, "completed", `{"result":"[Default Title] ASYNC-PROCESSING","local_out":"[Default Title] ASYNC-PROCESSING"}`},
-	{"17 function and queue", functionAndQueue, obj{"text": "hi"}, nil, "completed", `{"parallel_results":["HI","ASYNC-PROCESSING (ASYNC PROCESSED)"]}`},
-	{"17 function without input, and queue", functionAndQueue, obj{}, nil, "completed", `{"parallel_results":[null,"ASYNC-PROCESSING (ASYNC PROCESSED)"]}`},
+	{"17 function and queue", functionAndQueue, obj{"text": "hi"}, nil, "completed",
+		`{"parallel_results":["HI","ASYNC-PROCESSING (ASYNC PROCESSED)"]}`},
+	{"17 function without input, and queue", functionAndQueue, obj{}, nil, "completed",
+		`{"parallel_results":[null,"ASYNC-PROCESSING (ASYNC PROCESSED)"]}`},
 }
 
 func twice(mode string) string {

@@ -203,10 +203,12 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 	started := programs.New(programs.Options{Allow: true, Logs: m.logs, Files: files, Options: program.Options{Secrets: known}})
 	m.engine, err = actors.Start(ctx, actors.Config{Store: store, Reader: reader, Name: "blackbox", Logger: log, Payloads: elsewhere,
 		Lease: lease, Workers: m.registry,
-		Trackers: map[string]actors.Tracker{endlessService: endless, flow.ObjectStore: files, external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
+		Trackers: map[string]actors.Tracker{endlessService: endless, flow.ObjectStore: files,
+			external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
 		Carriers: map[flow.ExecType]actors.Carrier{
 			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
-			flow.ExecScript: script.New(script.Options{Allow: true, Logs: m.logs}), flow.ExecProcess: started, flow.ExecPython: started, flow.ExecLibrary: started,
+			flow.ExecScript:  script.New(script.Options{Allow: true, Logs: m.logs}),
+			flow.ExecProcess: started, flow.ExecPython: started, flow.ExecLibrary: started,
 			flow.ExecWorker: m.registry.Executor(), flow.ExecOutside: external.Starters{flow.ObjectStore: files}.Carrier(),
 		}})
 	if err != nil {
@@ -218,13 +220,16 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 }
 
 func (m *member) serve(reader *persistence.Reader, started *programs.Carrier, known *secrets.Store, log *slog.Logger) error {
-	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry, Logs: m.logs, Payloads: m.payloads, Secret: known.Listed, Logger: log}
+	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry,
+		Logs: m.logs, Payloads: m.payloads, Secret: known.Listed, Logger: log}
 	typed, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "any", Name: "blackbox",
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: m.engine, Store: m.store, Reader: reader}.Tell}})
 	if err != nil {
 		return err
 	}
-	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from), ork.New(from, ork.Options{Programs: started}), pgflow.New(from), typed}, Pages: ui.Handler(), Grace: time.Second})
+	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from),
+		ork.New(from, ork.Options{Programs: started}), pgflow.New(from), typed},
+		Pages: ui.Handler(), Grace: time.Second})
 	if err != nil {
 		return err
 	}

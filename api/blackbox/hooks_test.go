@@ -76,7 +76,8 @@ func (c *client) raw(hook, headers, body string) (int, obj) {
 	require.NoError(c, err)
 	defer conn.Close()
 	require.NoError(c, conn.SetDeadline(time.Now().Add(deadline)))
-	_, err = fmt.Fprintf(conn, "POST /v1/hooks/%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Length: %d\r\n%s\r\n%s", hook, host, len(body), headers, body)
+	_, err = fmt.Fprintf(conn, "POST /v1/hooks/%s HTTP/1.1\r\nHost: %s\r\nConnection: "+
+		"close\r\nContent-Length: %d\r\n%s\r\n%s", hook, host, len(body), headers, body)
 	require.NoError(c, err)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(c, err)
@@ -134,7 +135,8 @@ func rawStrangers(c *client) {
 }
 
 func deliveriesByKey(c *client) {
-	flow := c.publishes(`{"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.paid"},"post":{"output_key":"got"}}}}`)
+	flow := c.publishes(
+		`{"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.paid"},"post":{"output_key":"got"}}}}`)
 	starts := c.hookOf(obj{"flow": flow, "key": "body.order"})
 	signals := c.hookOf(obj{"signal": "paid", "flow": flow, "key": "body.order", "value": "body.amount"})
 	body := `{"order":"A-7","amount":12}`

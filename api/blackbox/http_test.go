@@ -104,7 +104,8 @@ func wrongMethod(c *client) {
 const waitForever = `{"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.go"},"post":{"output_key":"got"}}}}`
 
 func definitionVerbatim(c *client) {
-	text := "{ \"start\":\"x\",\n \"nodes\": {\"x\": {\"kind\":\"timer\",\"params\":{\"n\":12345678901234567890, \"z\":1, \"a\":\"<&>\"}}} }"
+	text := "{ \"start\":\"x\",\n \"nodes\": {\"x\": " +
+		"{\"kind\":\"timer\",\"params\":{\"n\":12345678901234567890, \"z\":1, \"a\":\"<&>\"}}} }"
 	flow := c.post("/flows", obj{"Name": "f"})["id"].(string)
 	id := c.version(flow, 1, text, "published")
 	require.True(c, strings.HasPrefix(id, "ver-"), id)
@@ -126,8 +127,10 @@ func definitionYAML(c *client) {
 func versionErrors(c *client) {
 	long := strings.Repeat("n", 1<<20)
 	c.refused(400, "the name of the flow has 1048576 bytes, more than the limit of 256", "POST", "/flows", obj{"Name": long})
-	c.refused(400, "the description has 1048576 bytes, more than the limit of 16384", "POST", "/flows", obj{"Name": "f", "Description": long})
-	c.refused(400, "the worker's id has 1048576 bytes, more than the limit of 256", "POST", "/queue/poll", obj{"worker_id": long, "services": []string{"s"}})
+	c.refused(400, "the description has 1048576 bytes, more than the limit of 16384", "POST",
+		"/flows", obj{"Name": "f", "Description": long})
+	c.refused(400, "the worker's id has 1048576 bytes, more than the limit of 256", "POST",
+		"/queue/poll", obj{"worker_id": long, "services": []string{"s"}})
 	c.refused(400, "missing flow_id", "GET", "/flows/version", nil)
 	c.refused(400, "missing id", "GET", "/flows/version/get", nil)
 	c.refused(404, "not found", "GET", "/flows/version/get?id=ver-nope", nil)

@@ -8,7 +8,9 @@ import (
 
 // tellsInputs holds the expected problems of an input for a flow that declares amount: int, limit:
 // int = 3, note: optional text.
-var tellsInputs = []string{"$params.amount: is missing: an int was declared", "$params.amuont: is not declared: did you mean amount?", `$params.limit: is text "x", an int was declared`}
+var tellsInputs = []string{"$params.amount: is missing: an int was declared",
+	"$params.amuont: is not declared: did you mean amount?",
+	`$params.limit: is text "x", an int was declared`}
 
 // declaredInputs checks starts of a flow with declared inputs: all problems are reported together,
 // nothing is stored, and defaults become params of the task.

@@ -58,7 +58,8 @@ func labelsNobodyHas(c *client) {
 	v1 := &client{T: c.T, server: c.server}
 	require.Eventually(c, func() bool {
 		waits := objects(c, v1.get("/v1/tasks/" + task + "/waiting")["waits"])
-		return len(waits) == 1 && strings.Contains(waits[0]["text"].(string), "failed (no worker for service "+svc+" with the labels gpu, eu)")
+		return len(waits) == 1 && strings.Contains(waits[0]["text"].(string),
+			"failed (no worker for service "+svc+" with the labels gpu, eu)")
 	}, deadline, time.Millisecond)
 	c.labeled(w, svc, "gpu", "eu")
 	c.shared(c.ends(task, "completed"), `{"out":"done"}`)
@@ -66,7 +67,8 @@ func labelsNobodyHas(c *client) {
 
 func labeledPoll(c *client) {
 	svc := unique("svc")
-	task := c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+svc+`","labels":["gpu","eu"],"post":{"output_key":"out"}}}}`, obj{})
+	task := c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+svc+
+		`","labels":["gpu","eu"],"post":{"output_key":"out"}}}}`, obj{})
 	c.untilStatus(task, "waiting_queue")
 	waits := objects(c, (&client{T: c.T, server: c.server}).get("/v1/tasks/" + task + "/waiting")["waits"])
 	require.Equal(c, "a worker has to poll for service "+svc+" with the labels gpu, eu", waits[0]["text"])
@@ -81,7 +83,8 @@ func labeledPoll(c *client) {
 
 func labeledWorkers(c *client) {
 	svc, id := unique("svc"), unique("w")
-	c.post("/workers/register", obj{"id": id, "url": "queue", "type": "async", "services": []string{svc}, "labels": []string{"gpu", "eu", "gpu"}})
+	c.post("/workers/register", obj{"id": id, "url": "queue", "type": "async",
+		"services": []string{svc}, "labels": []string{"gpu", "eu", "gpu"}})
 	require.Equal(c, []any{[]any{"eu", "gpu"}}, values(c.list("/workers/list?service="+svc), "labels"))
 	require.Equal(c, []any{"eu", "gpu"}, c.get("/workers/allocate?service=" + url.QueryEscape(svc))["labels"])
 	for _, w := range objects(c, (&client{T: c.T, server: c.server}).get("/v1/workers")["items"]) {
@@ -114,7 +117,8 @@ nodes:
 		pushed[h.Get("Troupe-Unit")] = h.Get("Idempotency-Key")
 	}
 	require.Len(c, pushed, 2)
-	list := c.post("/queue/poll", obj{"worker_id": "w", "services": []string{d.prefix + "polled"}, "labels": []string{"eu", "gpu", "ssd"}, "max": 1,
+	list := c.post("/queue/poll", obj{"worker_id": "w", "services": []string{d.prefix + "polled"},
+		"labels": []string{"eu", "gpu", "ssd"}, "max": 1,
 		"wait_ms": 60_000})["tasks"]
 	task := list.([]any)[0].(obj)
 	require.Equal(c, []any{"polled", 0.0, 3.0, 1.0}, []any{task["step_slug"], task["task_index"], task["task_count"], task["attempt"]})

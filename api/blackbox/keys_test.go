@@ -41,7 +41,8 @@ func (n *counter) add(key string, by int) {
 }
 
 func keyNode(service, key string) string {
-	return fmt.Sprintf(`{"start":"x","nodes":{"x":{"service":%q,"timeout_ms":3600000,"prep":{"input_key":"$params.key"},"post":{"output_key":"out"},
+	return fmt.Sprintf(
+		`{"start":"x","nodes":{"x":{"service":%q,"timeout_ms":3600000,"prep":{"input_key":"$params.key"},"post":{"output_key":"out"},
 		"concurrency":{"name":%q,"key":"$params.key","limit":2}}}}`, service, key)
 }
 

@@ -17,7 +17,8 @@ func aLongJobOfALiveWorkerIsDeliveredOnce(t *testing.T, c *client) {
 	const visibility = 4 * time.Second // a heartbeat may take long on a busy machine
 	service, worker := unique("svc"), unique("async")
 	c.post("/workers/register", obj{"id": worker, "url": "queue", "type": "async", "services": []string{service}})
-	task := c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+service+`","visibility_ms":4000,"post":{"output_key":"out"}}}}`, obj{})
+	task := c.start(`{"start":"x","nodes":{"x":{"exec_type":"queue","service":"`+service+
+		`","visibility_ms":4000,"post":{"output_key":"out"}}}}`, obj{})
 	poll := func(worker string) any {
 		status, v := c.call("POST", "/queue/poll", obj{"worker_id": worker, "services": []string{service}})
 		if status == 204 {

@@ -20,7 +20,9 @@ func TestNastyInput(t *testing.T) {
 			svc := unique("svc")
 			queued := c.start(queueNode(svc), obj{})
 			q := c.claim(svc)
-			for _, nasty := range []any{"a\x00b", "\xff\xfe", "💥\u2028", fmt.Sprintf("%0300d", 1), "../../etc/passwd", "'; DROP TABLE tasks; --", "%00", " ", "_rt", 1e308, obj{"a": "\x00"}, []any{nil}} {
+			for _, nasty := range []any{"a\x00b", "\xff\xfe", "💥\u2028", fmt.Sprintf("%0300d", 1),
+				"../../etc/passwd", "'; DROP TABLE tasks; --", "%00", " ", "_rt", 1e308,
+				obj{"a": "\x00"}, []any{nil}} {
 				for _, s := range []struct {
 					path string
 					body obj
@@ -50,13 +52,16 @@ func TestNastyInput(t *testing.T) {
 					assert.Less(t, status, 500, "%s %v: %v", s.path, s.body, v)
 				}
 			}
-			for _, path := range []string{"/tasks/get?id=%00", "/tasks/runs?task_id=%00", "/tasks/logs?run_id=run-%00", "/tasks?status=%00&flow_version_id=%ff%00",
-				"/flows/version?flow_id=%00", "/flows/version/get?id=%ff", "/workers/list?service=%00", "/tasks?page=99999999999999&page_size=99999999999999"} {
+			for _, path := range []string{"/tasks/get?id=%00", "/tasks/runs?task_id=%00",
+				"/tasks/logs?run_id=run-%00", "/tasks?status=%00&flow_version_id=%ff%00",
+				"/flows/version?flow_id=%00", "/flows/version/get?id=%ff",
+				"/workers/list?service=%00", "/tasks?page=99999999999999&page_size=99999999999999"} {
 				status, v := c.call("GET", path, nil)
 				assert.Less(t, status, 500, "%s: %v", path, v)
 			}
 			illegible(c)
-			status, v := c.call("POST", "/queue/complete", obj{"queue_id": q["id"], "result": obj{"\x00": "a\x00b"}, "log": "a\x00b\xff", "error": nil})
+			status, v := c.call("POST", "/queue/complete",
+				obj{"queue_id": q["id"], "result": obj{"\x00": "a\x00b"}, "log": "a\x00b\xff", "error": nil})
 			require.Equal(t, 200, status, "%v", v)
 			c.ends(queued, "completed")
 			require.Equal(t, "ok", c.runs(queued)[0]["status"])
@@ -71,7 +76,8 @@ func TestNastyInput(t *testing.T) {
 // differently.
 func illegible(c *client) {
 	v1 := &client{T: c.T, server: c.server}
-	for _, path := range []string{"/v1/tasks/%00", "/v1/tasks/a%ff/runs", "/v1/flows/%00", "/v1/tasks?label=%00:1", "/v1/tasks?flow=%ff", "/v1/tasks/%00/stream"} {
+	for _, path := range []string{"/v1/tasks/%00", "/v1/tasks/a%ff/runs", "/v1/flows/%00",
+		"/v1/tasks?label=%00:1", "/v1/tasks?flow=%ff", "/v1/tasks/%00/stream"} {
 		status, v := v1.call("GET", path, nil)
 		require.Equal(c, 400, status, "%s: %v", path, v)
 		require.Contains(c, v.(obj)["what"], "UTF-8")

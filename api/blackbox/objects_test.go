@@ -59,7 +59,8 @@ func (f *orkFlow) goesThrough(states ...string) *orkRun {
 }
 
 func stillWorker(c *client) {
-	r := c.ork(byFiles(`say '{"status": "running", "heartbeat": "x"}'; sleep 60`, "heartbeat_timeout: 2")).goesThrough("dispatched", "running", "failed")
+	r := c.ork(byFiles(`say '{"status": "running", "heartbeat": "x"}'; sleep 60`,
+		"heartbeat_timeout: 2")).goesThrough("dispatched", "running", "failed")
 	require.Equal(c, "heartbeat timeout", r.task("a")["error"])
 }
 
@@ -138,13 +139,16 @@ func specOfLargeInput(c *client) {
 }
 
 func specsOfUnits(c *client) {
-	r := c.ork(byFiles(`cp spec.json output.json; say '{"status": "success"}'`, "parallel: 2", "timeout: 50")).start(obj{"x": 1}).ends("success")
+	r := c.ork(byFiles(`cp spec.json output.json; say '{"status": "success"}'`, "parallel: 2",
+		"timeout: 50")).start(obj{"x": 1}).ends("success")
 	for i, one := range r.tasks("a") {
 		spec := one["output"].(obj)
 		require.NotEmpty(c, spec["created_at"])
 		require.NotEmpty(c, spec["command"])
 		require.Equal(c, []any{r.id, one["id"], "a", r.name, "process", obj{"x": 1.0}, float64(i), 2.0, 1.0, 50.0},
-			[]any{spec["run_id"], spec["task_id"], spec["task_name"], spec["workflow_name"], spec["executor"], spec["input"], spec["parallel_index"], spec["parallel_count"], spec["attempt"], spec["timeout_seconds"]})
+			[]any{spec["run_id"], spec["task_id"], spec["task_name"], spec["workflow_name"],
+				spec["executor"], spec["input"], spec["parallel_index"], spec["parallel_count"],
+				spec["attempt"], spec["timeout_seconds"]})
 	}
 }
 

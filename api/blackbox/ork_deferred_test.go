@@ -23,7 +23,8 @@ func outside(url, more string) string {
 
 func orkDeferred(c *client) {
 	b := newBatch(c.T, says(`{"status":"running"}`))
-	r := c.ork(sh("a", defers(outside("mock://success", ""), outside(b.URL, ""))), sh("b", "printf ORK_OUTPUT:; cat", "depends_on: [a]")).start(nil)
+	r := c.ork(sh("a", defers(outside("mock://success", ""), outside(b.URL, ""))),
+		sh("b", "printf ORK_OUTPUT:; cat", "depends_on: [a]")).start(nil)
 	<-b.first
 	require.Equal(c, map[string]string{"a": "running", "b": "pending"}, r.statuses())
 	b.become(says(`{"status":"success"}`))
@@ -31,19 +32,24 @@ func orkDeferred(c *client) {
 	require.Len(c, r.task("b")["output"].(obj)["a"].(obj)["deferred"], 2, "what was handed over is the output")
 	require.Equal(c, "ran\n", r.written("ran"))
 
-	r = c.ork(sh("a", defers(outside("mock://success", ""), outside("mock://failed", ""))), sh("b", "ls", "depends_on: [a]")).start(nil).ends("failed")
+	r = c.ork(sh("a", defers(outside("mock://success", ""), outside("mock://failed", ""))),
+		sh("b", "ls", "depends_on: [a]")).start(nil).ends("failed")
 	require.Equal(c, map[string]string{"a": "failed", "b": "skipped"}, r.statuses())
 	require.Equal(c, "Mock job failed", r.task("a")["error"])
 }
 
 func orkDeferredTyped(c *client) {
-	r := c.ork(sh("a", defers(outside("mock://success", ""), outside("mock://success", "")), "output_type: {deferred: [str]}")).start(nil).ends("success")
+	r := c.ork(sh("a", defers(outside("mock://success", ""), outside("mock://success", "")),
+		"output_type: {deferred: [str]}")).start(nil).ends("success")
 	require.Len(c, r.task("a")["output"].(obj)["deferred"], 2)
 }
 
 func orkDeferredOdd(c *client) {
-	r := c.ork(sh("none", gives(`{"deferred":[]}`)), sh("unnamed", gives(`{"deferred":[{"service_type":"custom_http","job_id":"x","url":"mock://success"},{"job_id":"odd"}]}`)),
-		sh("unknown", gives(`{"deferred":[{"service_type":"abacus","job_id":"x"}]}`)), sh("plain", gives(`{"deferred":["a","b"]}`))).start(nil).ends("failed")
+	r := c.ork(sh("none", gives(`{"deferred":[]}`)),
+		sh("unnamed", gives(
+			`{"deferred":[{"service_type":"custom_http","job_id":"x","url":"mock://success"},{"job_id":"odd"}]}`)),
+		sh("unknown", gives(`{"deferred":[{"service_type":"abacus","job_id":"x"}]}`)),
+		sh("plain", gives(`{"deferred":["a","b"]}`))).start(nil).ends("failed")
 	require.Equal(c, map[string]string{"none": "success", "unnamed": "failed", "unknown": "failed", "plain": "success"}, r.statuses())
 	require.Equal(c, obj{"deferred": []any{}}, r.task("none")["output"])
 	require.Contains(c, r.task("unnamed")["error"], "service_type")
@@ -116,7 +122,8 @@ func (t *endlessTracker) calls(id string) (polled, canceled int) {
 
 func orkDeferredCancel(c *client) {
 	job := unique("job")
-	r := c.ork(sh("a", defers(fmt.Sprintf(`{"service_type":%q,"job_id":%q}`, endlessService, job))), sh("b", "ls", "depends_on: [a]")).start(nil)
+	r := c.ork(sh("a", defers(fmt.Sprintf(`{"service_type":%q,"job_id":%q}`, endlessService, job))),
+		sh("b", "ls", "depends_on: [a]")).start(nil)
 	r.until("it is asked about", func() bool { polled, _ := endless.calls(job); return polled > 0 })
 	require.Equal(c, "running", r.task("a")["status"])
 	status, answer := r.ask("/cancel", obj{"force": true})

@@ -15,8 +15,10 @@ import (
 func (f *orkFlow) library(name, does, returns string) string {
 	f.Helper()
 	source := filepath.Join(f.root, name+".c")
-	require.NoError(f, os.WriteFile(source, []byte("#include <stdlib.h>\n#include <string.h>\nchar *ork_task_run(const char *input) { "+does+"; return "+returns+
-		"; }\nvoid ork_task_free(char *text) { free(text); }\n"), 0o600))
+	require.NoError(f, os.WriteFile(source,
+		[]byte("#include <stdlib.h>\n#include <string.h>\nchar *ork_task_run(const char *input) { "+
+			does+"; return "+returns+
+			"; }\nvoid ork_task_free(char *text) { free(text); }\n"), 0o600))
 	out, err := exec.Command("cc", "-shared", "-fPIC", "-o", filepath.Join(f.root, name+".so"), source).CombinedOutput()
 	require.NoError(f, err, "%s", out)
 	return name + ": {executor: library, file: " + name + ".so"
@@ -27,11 +29,13 @@ func orkLibrary(c *client) {
 		c.Skip("there is no compiler of C")
 	}
 	f := c.orkIn(c.TempDir())
-	f.register(f.library("echo", "", "strdup(input)")+", input: {n: 7}}", f.library("nothing", "", "NULL")+"}", f.library("error", "", `strdup("{\"error\":\"no\"}")`)+"}",
+	f.register(f.library("echo", "", "strdup(input)")+", input: {n: 7}}",
+		f.library("nothing", "", "NULL")+"}", f.library("error", "", `strdup("{\"error\":\"no\"}")`)+"}",
 		f.library("crash", "*(volatile int *)0 = 1", "NULL")+", retries: 1}", f.library("gone", "", "NULL")+"}")
 	require.NoError(c, os.Remove(filepath.Join(f.root, "gone.so")))
 	r := f.start(nil).ends("failed")
-	require.Equal(c, map[string]string{"echo": "success", "nothing": "failed", "error": "failed", "crash": "failed", "gone": "failed"}, r.statuses())
+	require.Equal(c, map[string]string{"echo": "success", "nothing": "failed", "error": "failed",
+		"crash": "failed", "gone": "failed"}, r.statuses())
 	require.Equal(c, []any{obj{"n": 7.0}, "library"}, []any{r.task("echo")["output"], r.task("echo")["executor"]})
 	require.Equal(c, "Task returned null pointer", r.task("nothing")["error"])
 	require.Equal(c, "no", r.task("error")["error"])
@@ -44,7 +48,9 @@ func orkLibrary(c *client) {
 func orkByWorker(c *client) {
 	url := orkWorker(c, func(asked obj) (int, any) {
 		params := asked["params"].(obj)
-		return 200, obj{"status": "success", "output": []any{asked["task_name"], asked["executor_type"], params["command"], params["task_file"], params["task_input"], params["env"].(obj)["A"]}}
+		return 200, obj{"status": "success", "output": []any{asked["task_name"],
+			asked["executor_type"], params["command"], params["task_file"], params["task_input"],
+			params["env"].(obj)["A"]}}
 	})
 	r := c.ork("a-b: {executor: worker, worker: "+url+", command: count it, input: {n: 1}, env: {A: x}}",
 		"b: {executor: worker, worker: "+url+", file: tasks/b.py, function: main, env: {A: y}}").start(nil).ends("success")
@@ -62,7 +68,8 @@ func orkCloudRun(c *client) {
 	require.Contains(c, answer["warnings"].([]any)[0].(obj)["msg"], "troupe-cloud")
 	r := f.start(nil).ends("failed")
 	require.Equal(c, map[string]string{"a": "failed", "b": "skipped", "x": "success"}, r.statuses())
-	require.Equal(c, []any{"executor cloudrun is not in this binary: use troupe-cloud", "cloudrun"}, []any{r.task("a")["error"], r.task("a")["executor"]})
+	require.Equal(c, []any{"executor cloudrun is not in this binary: use troupe-cloud", "cloudrun"},
+		[]any{r.task("a")["error"], r.task("a")["executor"]})
 
 	f = c.orkIn(c.TempDir())
 	c.post("/workflows", obj{"name": f.name, "job_name": "nightly", "task_count": 2, "project": "p"})
@@ -73,5 +80,6 @@ func orkCloudRun(c *client) {
 	f = c.orkIn(c.TempDir())
 	require.Contains(c, f.register("a: {executor: kubernetes, image: busybox}")["warnings"].([]any)[0].(obj)["msg"], "troupe-cloud")
 	r = f.start(nil).ends("failed")
-	require.Equal(c, []any{"executor kubernetes is not in this binary: use troupe-cloud", "kubernetes"}, []any{r.task("a")["error"], r.task("a")["executor"]})
+	require.Equal(c, []any{"executor kubernetes is not in this binary: use troupe-cloud",
+		"kubernetes"}, []any{r.task("a")["error"], r.task("a")["executor"]})
 }

@@ -18,13 +18,16 @@ func orkOpenLines(c *client) {
 	f.register("a: {executor: process, file: open.sh}")
 	r := f.start(nil).ends("success")
 	r.logged("a/logs", func(text string) bool {
-		return strings.Contains(text, "stdout: "+strings.Repeat("x", 40000)+"\n") && strings.Contains(text, "stdout: a") && strings.Contains(text, "stderr: b") && len(text) == len("stdout: \nstdout: a\nstderr: b")+40000
+		return strings.Contains(text, "stdout: "+strings.Repeat("x", 40000)+"\n") &&
+			strings.Contains(text, "stdout: a") && strings.Contains(text, "stderr: b") &&
+			len(text) == len("stdout: \nstdout: a\nstderr: b")+40000
 	})
 }
 
 func orkLogs(c *client) {
 	f := c.orkIn(c.TempDir())
-	f.file("slow.sh", "#!/bin/sh", "echo noise", "echo 'ORK_OUTPUT:{bad'", "echo 'ORK_OUTPUT:1'", "echo oops >&2", waits("go"), "echo 'ORK_OUTPUT:2'")
+	f.file("slow.sh", "#!/bin/sh", "echo noise", "echo 'ORK_OUTPUT:{bad'", "echo 'ORK_OUTPUT:1'",
+		"echo oops >&2", waits("go"), "echo 'ORK_OUTPUT:2'")
 	f.register("a: {executor: process, file: slow.sh}", sh("many", "echo I am $ORK_PARALLEL_INDEX", "parallel: 2"),
 		"last: {executor: process, command: 'echo try $ORK_ATTEMPT; test $ORK_ATTEMPT = 2', depends_on: [a], retries: 1}")
 	r := f.start(nil)
@@ -110,14 +113,18 @@ func (r *orkRun) nameOf(id string) string {
 }
 
 func orkTransitions(c *client) {
-	f := c.ork(sh("a", "sleep 0.1"), sh("b", "[ $ORK_ATTEMPT = 2 ]", "depends_on: [a]", "retries: 1"), sh("c", "exit 1", "depends_on: [b]"), sh("d", "ls", "depends_on: [c]"))
+	f := c.ork(sh("a", "sleep 0.1"), sh("b", "[ $ORK_ATTEMPT = 2 ]", "depends_on: [a]",
+		"retries: 1"), sh("c", "exit 1", "depends_on: [b]"), sh("d", "ls", "depends_on: [c]"))
 	feed := c.feed()
 	r := f.start(nil)
-	require.Equal(c, []string{"run:pending", "run:running", "a:pending", "b:pending", "c:pending", "d:pending", "a:dispatched", "a:running", "a:success",
-		"b:dispatched", "b:running", "b:pending", "b:dispatched", "b:running", "b:success", "c:dispatched", "c:running", "c:failed", "d:skipped", "run:failed"}, feed.of(r, "failed"))
+	require.Equal(c, []string{"run:pending", "run:running", "a:pending", "b:pending", "c:pending",
+		"d:pending", "a:dispatched", "a:running", "a:success",
+		"b:dispatched", "b:running", "b:pending", "b:dispatched", "b:running", "b:success",
+		"c:dispatched", "c:running", "c:failed", "d:skipped", "run:failed"}, feed.of(r, "failed"))
 	status, _ := r.ask("/retry", obj{"task": "c"})
 	require.Equal(c, 200, status)
-	require.Equal(c, []string{"run:running", "c:dispatched", "c:running", "c:failed", "d:skipped", "run:failed"}, withoutPending(feed.of(r, "failed")))
+	require.Equal(c, []string{"run:running", "c:dispatched", "c:running", "c:failed", "d:skipped",
+		"run:failed"}, withoutPending(feed.of(r, "failed")))
 }
 
 // orkTransitionsOfMany checks that holding, resuming or cutting short a task applies to all its

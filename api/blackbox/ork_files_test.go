@@ -26,17 +26,22 @@ func orkDbt(c *client) {
 		f.dbt(project)
 		f.lead = "import: [{dbt: ./transform, models: [staging.stg_orders, marts.core.dim_*, marts.fct_sales]}]\n"
 		f.register(sh("extract", "ls"), "dbt.staging.stg_orders: {depends_on: [extract]}",
-			"test: {executor: dbt-test, config: {models: [staging.stg_orders, marts.fct_sales], threads: 2}, depends_on: [dbt.marts.fct_sales]}")
+			"test: {executor: dbt-test, config: {models: [staging.stg_orders, marts.fct_sales], "+
+				"threads: 2}, depends_on: [dbt.marts.fct_sales]}")
 		r := f.start(nil).ends("success")
 		needs := map[string][]any{}
 		for _, t := range objects(c, r.read()["tasks"]) {
 			needs[t["name"].(string)] = t["depends_on"].([]any)
 		}
-		require.Equal(c, map[string][]any{"extract": {}, "dbt.staging.stg_orders": {"extract"}, "dbt.marts.core.dim_customers": {"dbt.staging.stg_orders"},
-			"dbt.marts.fct_sales": {"dbt.staging.stg_orders", "dbt.marts.core.dim_customers"}, "test": {"dbt.marts.fct_sales"}}, needs, project)
+		require.Equal(c, map[string][]any{"extract": {}, "dbt.staging.stg_orders": {"extract"},
+			"dbt.marts.core.dim_customers": {"dbt.staging.stg_orders"},
+			"dbt.marts.fct_sales":          {"dbt.staging.stg_orders", "dbt.marts.core.dim_customers"},
+			"test":                         {"dbt.marts.fct_sales"}}, needs, project)
 		const options = "[--profiles-dir][profiles][--target][prod eu]"
-		require.Equal(c, []string{"[run][--models][stg_orders]" + options, "[run][--models][dim_customers]" + options, "[run][--models][" + sales + "]" + options,
-			"[test][--models][staging.stg_orders][marts.fct_sales]" + options + "[--threads][2]"}, strings.Split(strings.TrimSpace(r.written("calls")), "\n"), project)
+		require.Equal(c, []string{"[run][--models][stg_orders]" + options,
+			"[run][--models][dim_customers]" + options, "[run][--models][" + sales + "]" + options,
+			"[test][--models][staging.stg_orders][marts.fct_sales]" + options + "[--threads][2]"},
+			strings.Split(strings.TrimSpace(r.written("calls")), "\n"), project)
 	}
 }
 
@@ -77,15 +82,20 @@ func orkDbtWrong(c *client) {
 
 func orkCustom(c *client) {
 	f := c.orkIn(c.TempDir())
-	f.file("executors/shout.py", "from dataclasses import dataclass", "from ork import Context, executor", "@dataclass", "class Config:", "    word: str", "    times: int = 1",
+	f.file("executors/shout.py", "from dataclasses import dataclass",
+		"from ork import Context, executor", "@dataclass", "class Config:", "    word: str",
+		"    times: int = 1",
 		"@executor", "class Shout:", "    def __init__(self, config: Config):", "        self.text = config.word * config.times",
 		"    def run(self, config_file: str, ctx: Context, upstream: dict = {}):",
 		"        return {'text': self.text, 'file': open(config_file).read().strip(), 'task': ctx.task_name, 'upstream': upstream}")
 	f.file("texts/a.txt", "hello")
 	f.file("ork.yaml", "executors:", "  shout:", "    type: executors.shout:Shout", "    config: {word: 'ho${x}', times: 2}")
-	f.register(sh("first", gives(`{"n":1}`)), "a-b: {executor: shout, config_file: texts/a.txt, depends_on: [first]}", "c: {executor: shout, config_file: texts/a.txt, config: {times: 1}}")
+	f.register(sh("first", gives(`{"n":1}`)),
+		"a-b: {executor: shout, config_file: texts/a.txt, depends_on: [first]}",
+		"c: {executor: shout, config_file: texts/a.txt, config: {times: 1}}")
 	r := f.start(nil).ends("success")
-	require.Equal(c, obj{"text": "ho${x}ho${x}", "file": "hello", "task": "a-b", "upstream": obj{"first": obj{"n": 1.0}}}, r.task("a-b")["output"])
+	require.Equal(c, obj{"text": "ho${x}ho${x}", "file": "hello", "task": "a-b",
+		"upstream": obj{"first": obj{"n": 1.0}}}, r.task("a-b")["output"])
 	require.Equal(c, obj{"text": "ho${x}", "file": "hello", "task": "c", "upstream": obj{}}, r.task("c")["output"])
 
 	status, answer := f.tryRegister("a: {executor: shut, config_file: texts/a.txt}", "b: {executor: shout, config_file: texts/b.txt}")
@@ -98,7 +108,8 @@ func orkNamedWorkers(c *client) {
 	url := orkWorker(c, func(obj) (int, any) { return 200, obj{"status": "success", "output": 7} })
 	f := c.orkIn(c.TempDir())
 	f.file("workers.yaml", "workers:", "  far: {url: '"+url+"'}", "  hasty: {timeout: 1, service_account: someone}", "default: hasty")
-	answer := f.register("a: {executor: worker, worker: far, command: x}", sh("b", "sleep 60", "worker: hasty"), sh("c", "ls", "timeout: 600"))
+	answer := f.register("a: {executor: worker, worker: far, command: x}",
+		sh("b", "sleep 60", "worker: hasty"), sh("c", "ls", "timeout: 600"))
 	warning := answer["warnings"].([]any)[0].(obj)
 	require.Equal(c, []any{"workers.yaml", "workers.hasty.service_account", 3.0}, []any{warning["file"], warning["path"], warning["line"]})
 	r := f.start(nil).ends("failed")

@@ -55,7 +55,8 @@ func orkRefused(c *client) {
 func orkReplicated(c *client) {
 	f := c.orkIn(c.TempDir())
 	f.file("five.sh", "#!/bin/sh", `echo "ORK_OUTPUT:\"$task_index $workflow_name\""`)
-	c.post("/workflows", obj{"name": f.name, "job_name": "./five.sh", "executor": "process", "task_count": 5, "project": "p", "root": f.root})
+	c.post("/workflows", obj{"name": f.name, "job_name": "./five.sh", "executor": "process",
+		"task_count": 5, "project": "p", "root": f.root})
 	require.Equal(c, "process", c.get("/workflows/" + f.name)["executor"])
 	r := f.start(nil).ends("success")
 	tasks := objects(c, r.read()["tasks"])
@@ -63,13 +64,19 @@ func orkReplicated(c *client) {
 	for i, t := range tasks {
 		require.Equal(c, fmt.Sprintf("task_%d", i), t["name"])
 		require.Equal(c, fmt.Sprintf("%d %s", i, f.name), t["output"])
-		r.logged(t["name"].(string)+"/logs", func(text string) bool { return strings.Contains(text, fmt.Sprintf(`ORK_OUTPUT:"%d %s"`, i, f.name)) })
+		r.logged(t["name"].(string)+"/logs",
+			func(text string) bool {
+				return strings.Contains(text, fmt.Sprintf(`ORK_OUTPUT:"%d %s"`,
+					i, f.name))
+			})
 	}
 }
 
 func orkLargeInput(c *client) {
 	large := strings.Repeat("x", 300_000)
-	r := c.ork(sh("a", `wc -c < "$ORK_INPUT_FILE" > size; [ -z "$ORK_INPUT_JSON" ] && wc -c | tr -d ' '`)).start(obj{"large": large}).ends("success")
+	r := c.ork(sh("a",
+		`wc -c < "$ORK_INPUT_FILE" > size; [ -z "$ORK_INPUT_JSON" ] && wc -c | tr -d ' '`)).start(
+		obj{"large": large}).ends("success")
 	require.InDelta(c, 300_012, r.task("a")["output"], 2)
 	text, err := os.ReadFile(filepath.Join(r.root, "size"))
 	require.NoError(c, err)
@@ -80,7 +87,8 @@ func orkNames(c *client) {
 	r := c.ork(sh("a-b", gives(`{"v":1}`)), sh("x.y", `echo "ORK_OUTPUT:\"$ORK_TASK_NAME $task_name $task_index\""`, "depends_on: [a-b]"),
 		sh("run", "printf ORK_OUTPUT:; cat", "depends_on: [a-b, x.y]"),
 		sh("bound", "printf ORK_OUTPUT:; cat", "depends_on: [a-b, x.y, run]",
-			"inputs: {v: {ref: tasks.a-b.output.v}, text: {ref: tasks.x.y.output}, inner: {ref: tasks.run.output.a-b.v}}")).start(nil).ends("success")
+			"inputs: {v: {ref: tasks.a-b.output.v}, text: {ref: tasks.x.y.output}, inner: {ref: "+
+				"tasks.run.output.a-b.v}}")).start(nil).ends("success")
 	require.Equal(c, "x.y x.y 1", r.task("x.y")["output"])
 	require.Equal(c, obj{"a-b": obj{"v": 1.0}, "x.y": "x.y x.y 1"}, r.task("run")["output"])
 	require.Equal(c, obj{"v": 1.0, "text": "x.y x.y 1", "inner": 1.0}, r.task("bound")["output"])
@@ -111,7 +119,9 @@ func orkAlias(c *client) {
 }
 
 func orkOutputType(c *client) {
-	r := c.ork(sh("a", gives(`{"id":"one"}`), "output_type: {id: int}"), sh("b", gives(`{"id":"one"}`), "output_type: {id: int}", "validate_output: false")).start(nil).ends("failed")
+	r := c.ork(sh("a", gives(`{"id":"one"}`), "output_type: {id: int}"),
+		sh("b", gives(`{"id":"one"}`), "output_type: {id: int}", "validate_output: false")).start(
+		nil).ends("failed")
 	require.Equal(c, map[string]string{"a": "failed", "b": "success"}, r.statuses())
 	require.Contains(c, r.task("a")["error"], `output.id: is text "one", an int was declared`)
 }
@@ -125,7 +135,8 @@ func orkWorkflows(c *client) {
 	require.Equal(c, []any{1.0, []any{}, false}, []any{page["total"], page["items"], page["has_more"]}, "behind the end there is nothing")
 	require.Equal(c, []any{f.name, "dag", "local"}, []any{item["name"], item["executor"], item["project"]})
 	shown := c.get("/workflows/" + f.name)
-	require.Equal(c, []any{obj{"name": "a", "depends_on": []any{}, "executor": "process"}, obj{"name": "b", "depends_on": []any{"a"}, "executor": "process"}}, shown["tasks"])
+	require.Equal(c, []any{obj{"name": "a", "depends_on": []any{}, "executor": "process"},
+		obj{"name": "b", "depends_on": []any{"a"}, "executor": "process"}}, shown["tasks"])
 
 	status, answer := c.call("POST", "/workflows", obj{"yaml": f.yaml(sh("a", "ls")), "replace": false})
 	require.Equal(c, 409, status)
@@ -200,7 +211,8 @@ func orkMissing(c *client) {
 		require.Equal(c, 404, status, path)
 		require.Equal(c, "not_found", v.(obj)["error"])
 	}
-	for _, path := range []string{"/workflows/none/runs", "/runs/" + none + "/cancel", "/runs/" + none + "/retry", "/tasks/" + none + "/pause"} {
+	for _, path := range []string{"/workflows/none/runs", "/runs/" + none + "/cancel",
+		"/runs/" + none + "/retry", "/tasks/" + none + "/pause"} {
 		status, _ := c.call("POST", path, obj{})
 		require.Equal(c, 404, status, path)
 	}

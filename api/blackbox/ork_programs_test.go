@@ -13,7 +13,8 @@ func orkPython(c *client) {
 		"def extract(limit: int = 2):", "    return [{'id': i, 'name': f'n{i}'} for i in range(limit)]",
 		"async def load(rows: list, tag: str):", "    return {'count': len(rows), 'tag': tag}")
 	f.register("extract: {executor: python, file: tasks/etl.py, function: extract, output_type: [{id: int, name: str}]}",
-		"load: {executor: python, file: tasks/etl.py, function: load, depends_on: [extract], input_type: {rows: [{id: int, name: str}], tag: str}, "+
+		"load: {executor: python, file: tasks/etl.py, function: load, depends_on: [extract], "+
+			"input_type: {rows: [{id: int, name: str}], tag: str}, "+
 			"inputs: {rows: {ref: tasks.extract.output}, tag: {const: x}}}")
 	r := f.start(nil).ends("success")
 	require.Equal(c, []any{obj{"id": 0.0, "name": "n0"}, obj{"id": 1.0, "name": "n1"}}, r.task("extract")["output"])
@@ -40,7 +41,8 @@ func orkSaysWhy(c *client) {
 	const says = `echo 'ORK_ERROR:{"message":"m","details":{"k":[1,null]}}'; `
 	r := c.ork(sh("a", says+"exit 1")).start(nil).ends("failed")
 	require.Equal(c, []any{"m", obj{"k": []any{1.0, nil}}}, []any{r.task("a")["error"], r.task("a")["error_details"]})
-	r = c.ork(sh("a", says+gives(`1`)), sh("again", says+"test $ORK_ATTEMPT = 2", "retries: 1", "depends_on: [a]")).start(nil).ends("success")
+	r = c.ork(sh("a", says+gives(`1`)), sh("again", says+"test $ORK_ATTEMPT = 2", "retries: 1",
+		"depends_on: [a]")).start(nil).ends("success")
 	for _, task := range []string{"a", "again"} {
 		require.Equal(c, []any{nil, nil}, []any{r.task(task)["error"], r.task(task)["error_details"]}, task)
 	}
@@ -51,7 +53,8 @@ func orkTellsNumbers(c *client) {
 	f.file("tasks.py", "def main(ctx):", "    ctx.metrics.record('rows', 12, table='orders', shard=2)", "    return 1")
 	f.register("a: {executor: python, file: tasks.py}", sh("b", "ls"))
 	r := f.start(nil).ends("success")
-	require.Equal(c, []any{obj{"name": "rows", "labels": obj{"table": "orders", "shard": "2"}, "count": 1.0, "sum": 12.0, "last": 12.0}}, r.task("a")["metrics"])
+	require.Equal(c, []any{obj{"name": "rows", "labels": obj{"table": "orders", "shard": "2"},
+		"count": 1.0, "sum": 12.0, "last": 12.0}}, r.task("a")["metrics"])
 	require.Equal(c, []any{1.0, nil}, []any{r.task("a")["output"], r.task("b")["metrics"]})
 }
 
@@ -69,13 +72,17 @@ func orkBytes(c *client) {
 var (
 	inherited   = []string{"PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR"}
 	ofTheShell  = []string{"PWD", "OLDPWD", "SHLVL", "_"}
-	ofTheEngine = []string{"EXECUTION_ID", "ORK_ATTEMPT", "ORK_INPUT_JSON", "ORK_RUN_ID", "ORK_TASK_ID", "ORK_TASK_NAME", "ORK_WORKFLOW_NAME", "TRACEPARENT",
-		"TROUPE_ATTEMPT", "TROUPE_FAMILY", "TROUPE_FLOW", "TROUPE_JOB", "TROUPE_KEY", "TROUPE_NODE", "TROUPE_TASK", "TROUPE_UNIT", "TROUPE_UNITS",
+	ofTheEngine = []string{"EXECUTION_ID", "ORK_ATTEMPT", "ORK_INPUT_JSON", "ORK_RUN_ID",
+		"ORK_TASK_ID", "ORK_TASK_NAME", "ORK_WORKFLOW_NAME", "TRACEPARENT",
+		"TROUPE_ATTEMPT", "TROUPE_FAMILY", "TROUPE_FLOW", "TROUPE_JOB", "TROUPE_KEY", "TROUPE_NODE",
+		"TROUPE_TASK", "TROUPE_UNIT", "TROUPE_UNITS",
 		"attempt", "command", "max_retries", "run_id", "task_index", "task_name", "timeout_seconds", "workflow_name"}
 )
 
 func orkEnvironment(c *client) {
-	r := c.ork(sh("a", `env | cut -d= -f1 | sort > names; printf 'ORK_OUTPUT:"%s %s %s %s"' "$MINE" "$ORK_WORKFLOW_NAME" "$ORK_RUN_ID" "$task_index"`, "env: {MINE: 5}", "retries: 2")).start(obj{"x": 1}).ends("success")
+	r := c.ork(sh("a", `env | cut -d= -f1 | sort > names; printf 'ORK_OUTPUT:"%s %s %s %s"' `+
+		`"$MINE" "$ORK_WORKFLOW_NAME" "$ORK_RUN_ID" "$task_index"`, "env: {MINE: 5}",
+		"retries: 2")).start(obj{"x": 1}).ends("success")
 	require.Equal(c, "5 "+r.name+" "+r.id+" 0", r.task("a")["output"])
 	names := strings.Fields(r.written("names"))
 	told := slices.DeleteFunc(names, func(name string) bool {

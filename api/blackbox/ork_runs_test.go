@@ -19,7 +19,8 @@ func orkOne(c *client) {
 	require.Nil(c, a["error"])
 	require.Nil(c, a["parallel_index"])
 	require.Equal(c, "manual", run["triggered_by"])
-	times := []string{run["created_at"].(string), a["dispatched_at"].(string), a["started_at"].(string), a["finished_at"].(string), run["finished_at"].(string)}
+	times := []string{run["created_at"].(string), a["dispatched_at"].(string),
+		a["started_at"].(string), a["finished_at"].(string), run["finished_at"].(string)}
 	require.IsNonDecreasing(c, times)
 	require.True(c, strings.HasSuffix(times[0], "Z"))
 }
@@ -32,7 +33,8 @@ func orkExit(c *client) {
 }
 
 func orkChain(c *client) {
-	r := c.ork(sh("a", gives(`1`)), sh("b", gives(`2`), "depends_on: [a]"), sh("c", gives(`3`), "depends_on: [b]")).start(nil).ends("success")
+	r := c.ork(sh("a", gives(`1`)), sh("b", gives(`2`), "depends_on: [a]"),
+		sh("c", gives(`3`), "depends_on: [b]")).start(nil).ends("success")
 	require.LessOrEqual(c, r.task("a")["finished_at"].(string), r.task("b")["dispatched_at"].(string))
 	require.LessOrEqual(c, r.task("b")["finished_at"].(string), r.task("c")["dispatched_at"].(string))
 	require.Equal(c, 3.0, r.task("c")["output"])
@@ -51,7 +53,8 @@ func orkJoin(c *client) {
 }
 
 func orkSkips(c *client) {
-	r := c.ork(sh("a", "exit 1"), sh("b", "touch b", "depends_on: [a]"), sh("c", "touch c", "depends_on: [b]"), sh("x", "sleep 0.5; "+gives(`"x"`))).start(nil).ends("failed")
+	r := c.ork(sh("a", "exit 1"), sh("b", "touch b", "depends_on: [a]"),
+		sh("c", "touch c", "depends_on: [b]"), sh("x", "sleep 0.5; "+gives(`"x"`))).start(nil).ends("failed")
 	require.Equal(c, map[string]string{"a": "failed", "b": "skipped", "c": "skipped", "x": "success"}, r.statuses())
 	require.Nil(c, r.task("b")["dispatched_at"])
 	require.NoFileExists(c, filepath.Join(r.root, "b"))
@@ -133,7 +136,8 @@ func orkParallel(c *client) {
 		require.Equal(c, []any{float64(i), 4.0}, []any{t["parallel_index"], t["parallel_count"]})
 		require.Equal(c, []any{float64(i), 4.0}, t["output"])
 	}
-	r = c.ork(sh("discover", waits("go")+"; "+gives(`{"count":10}`)), sh("p", "ls", "parallel: discover.count", "depends_on: [discover]")).start(nil)
+	r = c.ork(sh("discover", waits("go")+"; "+gives(`{"count":10}`)),
+		sh("p", "ls", "parallel: discover.count", "depends_on: [discover]")).start(nil)
 	require.Empty(c, r.tasks("p"), "nobody knows how many there will be")
 	r.touch("go")
 	r.ends("success")
@@ -155,7 +159,8 @@ func orkForeach(c *client) {
 
 func orkConcurrency(c *client) {
 	line := `mkdir -p on; touch on/$ORK_PARALLEL_INDEX; ls on | wc -l >> most; sleep 0.3; rm on/$ORK_PARALLEL_INDEX`
-	r := c.ork(sh("d", gives(`{"n":[1,2,3,4,5,6,7,8,9,10,11,12]}`)), sh("f", line, "foreach: d.n", "depends_on: [d]", "concurrency: 4")).start(nil).ends("success")
+	r := c.ork(sh("d", gives(`{"n":[1,2,3,4,5,6,7,8,9,10,11,12]}`)),
+		sh("f", line, "foreach: d.n", "depends_on: [d]", "concurrency: 4")).start(nil).ends("success")
 	text, err := os.ReadFile(filepath.Join(r.root, "most"))
 	require.NoError(c, err)
 	counts := strings.Fields(string(text))
@@ -189,13 +194,15 @@ func orkForeachEnds(c *client) {
 }
 
 func orkMerged(c *client) {
-	r := c.ork(sh("a", gives(`{"y":3}`)), sh("b", "printf ORK_OUTPUT:; cat", "depends_on: [a]", "input: {x: 1, z: 5}")).start(obj{"x": 2}).ends("success")
+	r := c.ork(sh("a", gives(`{"y":3}`)), sh("b", "printf ORK_OUTPUT:; cat", "depends_on: [a]",
+		"input: {x: 1, z: 5}")).start(obj{"x": 2}).ends("success")
 	require.Equal(c, obj{"x": 2.0, "z": 5.0, "a": obj{"y": 3.0}}, r.task("b")["output"])
 }
 
 func orkBound(c *client) {
 	r := c.ork(sh("a", gives(`{"deep":{"n":7},"s":"t"}`)),
-		sh("b", "printf ORK_OUTPUT:; cat", "depends_on: [a]", "inputs: {k: {const: [1, two]}, n: {ref: tasks.a.output.deep.n}, all: {ref: tasks.a.output}}"),
+		sh("b", "printf ORK_OUTPUT:; cat", "depends_on: [a]",
+			"inputs: {k: {const: [1, two]}, n: {ref: tasks.a.output.deep.n}, all: {ref: tasks.a.output}}"),
 		sh("bad", "ls", "depends_on: [a]", "inputs: {n: {ref: tasks.a.output.none}}")).start(nil).ends("failed")
 	require.Equal(c, obj{"k": []any{1.0, "two"}, "n": 7.0, "all": obj{"deep": obj{"n": 7.0}, "s": "t"}}, r.task("b")["output"])
 	require.Equal(c, "failed", r.task("bad")["status"])

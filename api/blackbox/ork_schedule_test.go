@@ -46,7 +46,9 @@ func orkEachSecond(c *client) {
 	f.untilBegun(3)
 	status, answer := f.patch(obj{"enabled": false})
 	require.Equal(c, 200, status, "%v", answer)
-	require.Equal(c, []any{"* * * * * *", false, nil}, []any{answer["schedule"], answer["schedule_enabled"], answer["next_scheduled_at"]}, "the expression is kept")
+	require.Equal(c, []any{"* * * * * *", false, nil},
+		[]any{answer["schedule"], answer["schedule_enabled"], answer["next_scheduled_at"]},
+		"the expression is kept")
 	watch, _ := c.orkScheduled("'* * * * * *'") // shows that time passes
 	watch.untilBegun(2)                         // after that, work in flight has begun
 	ended := f.begun()
@@ -113,7 +115,8 @@ func orkZone(c *client) {
 		shown := f.get(f.path())
 		next, err := time.Parse(time.RFC3339, shown["next_scheduled_at"].(string))
 		require.NoError(c, err)
-		require.Equal(c, []any{utc, 0, 15, "Europe/Berlin"}, []any{next.UTC().Hour(), next.Minute(), next.Day(), shown["schedule_timezone"]})
+		require.Equal(c, []any{utc, 0, 15, "Europe/Berlin"}, []any{next.UTC().Hour(), next.Minute(),
+			next.Day(), shown["schedule_timezone"]})
 		status, answer := f.patch(obj{"schedule": "0 13 15 7 *"})
 		require.Equal(c, 200, status, "%v", answer)
 		require.Contains(c, answer["next_scheduled_at"], "-07-15T11:00:00", "the time zone is kept")
@@ -132,7 +135,8 @@ func orkWeekday(c *client) {
 
 func orkReschedules(c *client) {
 	f, _ := c.orkScheduled("'@daily'")
-	for text, body := range map[string]obj{"must be a cron expression": {"schedule": 7, "enabled": true}, "nothing is to change": {}, "hour": {"schedule": "0 99 * * *"}} {
+	for text, body := range map[string]obj{"must be a cron expression": {"schedule": 7,
+		"enabled": true}, "nothing is to change": {}, "hour": {"schedule": "0 99 * * *"}} {
 		status, answer := f.patch(body)
 		require.Equal(c, 400, status, text)
 		require.Contains(c, answer["message"], text)

@@ -54,7 +54,8 @@ func orkCancelForced(c *client) {
 }
 
 func orkRetry(c *client) {
-	r := c.ork(sh("ok", "echo x >> ok"), sh("a", "[ -e go ]"), sh("b", "ls", "depends_on: [a]"), sh("c", "ls", "depends_on: [b, ok]")).start(nil).ends("failed")
+	r := c.ork(sh("ok", "echo x >> ok"), sh("a", "[ -e go ]"), sh("b", "ls", "depends_on: [a]"),
+		sh("c", "ls", "depends_on: [b, ok]")).start(nil).ends("failed")
 	r.touch("go")
 	status, answer := r.ask("/retry", nil)
 	require.Equal(c, 200, status)
@@ -68,7 +69,8 @@ func orkRetry(c *client) {
 }
 
 func orkRetryOne(c *client) {
-	r := c.ork(sh("a", "[ -e go ]"), sh("b", "ls", "depends_on: [a]"), sh("x", "[ -e go ]"), sh("y", "ls", "depends_on: [x]")).start(nil).ends("failed")
+	r := c.ork(sh("a", "[ -e go ]"), sh("b", "ls", "depends_on: [a]"), sh("x", "[ -e go ]"),
+		sh("y", "ls", "depends_on: [x]")).start(nil).ends("failed")
 	r.touch("go")
 	status, answer := r.ask("/retry", obj{"task": "a"})
 	require.Equal(c, 200, status)
@@ -124,7 +126,9 @@ func orkPauseTask(c *client) {
 func orkKill(shared *client) {
 	p := startProcess(shared.T, shared.kind)
 	c := newClient(shared.T, p.server)
-	f := c.ork(sh("done", "echo x >> done"), sh("a", `echo $ORK_ATTEMPT >> tries; [ $ORK_ATTEMPT = 2 ] || `+waits("never"), "retries: 1", "depends_on: [done]"), sh("b", "ls", "depends_on: [a]"))
+	f := c.ork(sh("done", "echo x >> done"),
+		sh("a", `echo $ORK_ATTEMPT >> tries; [ $ORK_ATTEMPT = 2 ] || `+waits("never"), "retries: 1",
+			"depends_on: [done]"), sh("b", "ls", "depends_on: [a]"))
 	r := f.start(nil)
 	r.until("a runs", func() bool { text, _ := os.ReadFile(filepath.Join(r.root, "tries")); return len(text) > 0 })
 	p.restart(shared.T)

@@ -44,7 +44,8 @@ func orkWorker(c *client, answer func(asked obj) (int, any)) (url string) {
 func orkWorkerRuns(c *client) {
 	url := orkWorker(c, func(asked obj) (int, any) {
 		params := asked["params"].(obj)
-		return 200, obj{"status": "success", "output": obj{"ran": params["command"], "as": asked["executor_type"], "in": params["task_input"], "env": params["env"]}}
+		return 200, obj{"status": "success", "output": obj{"ran": params["command"],
+			"as": asked["executor_type"], "in": params["task_input"], "env": params["env"]}}
 	})
 	node := fmt.Sprintf(`{exec: {type: worker, url: %q, command: count it, env: {A: 1}}`, url)
 	want := obj{"ran": "count it", "as": "process", "env": obj{"A": "1"}}
@@ -52,7 +53,8 @@ func orkWorkerRuns(c *client) {
 	require.NotNil(c, dag["in"])
 	delete(dag, "in")
 	require.Equal(c, want, dag)
-	graph := c.dag("start: a\nnodes:\n  a: "+node+", params: {x: 1}, post: {output_key: out}}", obj{}).ended("completed")["shared"].(obj)["out"].(obj)
+	graph := c.dag("start: a\nnodes:\n  a: "+node+", params: {x: 1}, post: {output_key: out}}",
+		obj{}).ended("completed")["shared"].(obj)["out"].(obj)
 	want["in"] = obj{"x": 1.0}
 	require.Equal(c, want, graph)
 }

@@ -52,7 +52,8 @@ func largeParamsTravelOnce(t *testing.T, c *client) {
 func (c *client) claimMany(service string, n int) (jobs []obj) {
 	c.Helper()
 	for begun := time.Now(); len(jobs) < n && time.Since(begun) < deadline; {
-		status, _, body := c.send("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{service}, "max": n - len(jobs), "wait_ms": 10_000})
+		status, _, body := c.send("POST", "/queue/poll",
+			obj{"worker_id": "w", "services": []string{service}, "max": n - len(jobs), "wait_ms": 10_000})
 		require.Contains(c, []int{200, 204}, status)
 		require.Less(c, len(body), (n-len(jobs))*1000, "a job is small")
 		var answer struct{ Tasks []obj }

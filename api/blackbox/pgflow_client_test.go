@@ -46,7 +46,8 @@ func pgDefinition(t require.TestingT, head string, nodes ...string) json.RawMess
 // notRegistered requires that a definition is rejected.
 func (c *client) notRegistered(head string, nodes ...string) string {
 	c.Helper()
-	status, v := c.call("POST", "/flows/"+strings.ReplaceAll(unique("bad"), "-", "_")+"/ensure", obj{"definition": pgDefinition(c, head, nodes...)})
+	status, v := c.call("POST", "/flows/"+strings.ReplaceAll(unique("bad"), "-", "_")+"/ensure",
+		obj{"definition": pgDefinition(c, head, nodes...)})
 	require.Equal(c, 400, status, "%v %v", nodes, v)
 	require.Equal(c, "invalid", v.(obj)["error"])
 	return v.(obj)["message"].(string)

@@ -53,7 +53,8 @@ func pgByStep(c *client) {
 	require.Equal(c, []any{false, "queued"}, []any{waits["changed"], waits["status"]}, "nobody has it")
 	f.one("a")
 	done := r.do("/tasks/complete", obj{"step": "a", "task_index": 0, "output": 1})
-	require.Equal(c, []any{true, "completed", 1.0, "w"}, []any{done["changed"], done["status"], done["attempts_count"], done["last_worker_id"]})
+	require.Equal(c, []any{true, "completed", 1.0, "w"}, []any{done["changed"], done["status"],
+		done["attempts_count"], done["last_worker_id"]})
 	late := r.do("/tasks/fail", obj{"step": "a", "error_message": "late"})
 	require.Equal(c, []any{false, "completed", 1.0}, []any{late["changed"], late["status"], late["output"]})
 	f.one("b")
@@ -128,7 +129,8 @@ func pgExhausted(c *client) {
 	r := f.run(obj{})
 	f.fail(f.one("a"), "gave up")
 	_, steps := r.states()
-	require.Equal(c, []any{"skipped", "handler_failed", "gave up"}, []any{steps["a"]["status"], steps["a"]["skip_reason"], steps["a"]["error_message"]})
+	require.Equal(c, []any{"skipped", "handler_failed", "gave up"},
+		[]any{steps["a"]["status"], steps["a"]["skip_reason"], steps["a"]["error_message"]})
 	require.Equal(c, "failed", r.tasks("a")[0]["status"])
 	has(c.T, `{"run":{}}`, f.one("c")["input"])
 
@@ -203,8 +205,9 @@ func pgGraphInside(c *client) {
 	byID := f.done(x, 5)
 	require.Equal(c, []any{true, "B/x", "completed"}, []any{byID["changed"], byID["step_slug"], byID["status"]})
 	again := f.done(x, 6)
-	require.Equal(c, []any{false, "B/x", "completed", 5.0, 1.0, "w"}, []any{again["changed"], again["step_slug"], again["status"], again["output"],
-		again["attempts_count"], again["last_worker_id"]})
+	require.Equal(c, []any{false, "B/x", "completed", 5.0, 1.0, "w"},
+		[]any{again["changed"], again["step_slug"], again["status"], again["output"],
+			again["attempts_count"], again["last_worker_id"]})
 
 	f.one("B/y")
 	byStep := r.do("/tasks/complete", obj{"step": "B/y", "output": 7})

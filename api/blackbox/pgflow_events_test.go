@@ -172,8 +172,10 @@ func pgWaits(c *client) {
 		return answer
 	}
 	good, bad, slow := f.run(obj{}), f.run(obj{}), f.run(obj{})
-	waiting := []chan int{wait(good, "status=completed"), wait(bad, "status=completed&timeout_ms=3600000"), wait(slow, "status=completed&timeout_ms=300"),
-		wait(good, "step=a&status=completed"), wait(slow, "step=a&status=started"), wait(bad, "step=a&status=skipped"), wait(bad, "status=failed")}
+	waiting := []chan int{wait(good, "status=completed"),
+		wait(bad, "status=completed&timeout_ms=3600000"), wait(slow, "status=completed&timeout_ms=300"),
+		wait(good, "step=a&status=completed"), wait(slow, "step=a&status=started"),
+		wait(bad, "step=a&status=skipped"), wait(bad, "status=failed")}
 	for _, task := range f.all(3) {
 		switch task["run_id"] {
 		case good.id:

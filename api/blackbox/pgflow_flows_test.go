@@ -30,14 +30,16 @@ func pgRefused(c *client) {
 		{[]string{"a: {depends_on: [b]}"}, `nodes.a.depends_on[0]: unknown node "b"`},
 		{[]string{"a: {}", "b: {depends_on: [a, a]}"}, `nodes.b.depends_on[1]: "a" is there twice`},
 		{[]string{"a: {}", "o: {kind: output}", "p: {kind: output}"}, "nodes.p: a scope has one output at most"},
-		{[]string{"a: {}", "o: {kind: output, depends_on: [a]}"}, "nodes.o.depends_on: has no effect on this output: an output waits for all leaves"},
+		{[]string{"a: {}", "o: {kind: output, depends_on: [a]}"},
+			"nodes.o.depends_on: has no effect on this output: an output waits for all leaves"},
 		{[]string{"a: {}", "b: {}", "m: {kind: map, depends_on: [a, b]}"}, "nodes.m.depends_on: a map works on one list"},
 		{[]string{"f: {kind: fanout}"}, "nodes.f.each.items: is missing"},
 		{[]string{"a: {when: {if: [1]}}"}, "nodes.a.when.if: a pattern is an object"},
 		{[]string{"a: {when: {if: {}}, skip_mode: nope}"}, `nodes.a.skip_mode: unknown word "nope"`},
 		{[]string{"a: {when: {if: {}}, skip_mode: fail, whenUnmet: fail}"}, "nodes.a.whenUnmet: says the same as skip_mode"},
 		{[]string{"a: {whenUnmet: skip}"}, "nodes.a.whenUnmet: has no effect on this executor: without a condition"},
-		{[]string{"a: {}", "B: {kind: branch, flow: {nodes: {s: {depends_on: [a]}}}}"}, `nodes.B.flow.nodes.s.depends_on[0]: unknown node "a"`},
+		{[]string{"a: {}", "B: {kind: branch, flow: {nodes: {s: {depends_on: [a]}}}}"},
+			`nodes.B.flow.nodes.s.depends_on[0]: unknown node "a"`},
 	} {
 		require.Contains(c, c.notRegistered("", tt.nodes...), tt.rule, "%v", tt.nodes)
 	}
@@ -137,7 +139,8 @@ func pgOwnID(c *client) {
 }
 
 func pgMethods(c *client) {
-	for path, want := range map[string]string{"/flows/x": "DELETE,OPTIONS", "/runs/x": "GET,OPTIONS", "/runs/x/tasks/append": "POST,OPTIONS",
+	for path, want := range map[string]string{"/flows/x": "DELETE,OPTIONS",
+		"/runs/x": "GET,OPTIONS", "/runs/x/tasks/append": "POST,OPTIONS",
 		"/flows": "GET,POST,OPTIONS"} {
 		status, h, _ := c.send("OPTIONS", path, nil)
 		require.Equal(c, 204, status)

@@ -84,7 +84,8 @@ func pgRetries(c *client) {
 	require.Equal(c, "failed", f.fail(task, "never")["status"])
 	r.is("failed", "a failed task_error")
 	row := r.tasks("a")[0]
-	require.Equal(c, []any{"failed", 3.0, "error", "never"}, []any{row["status"], row["attempts_count"], row["failure_reason"], row["error_message"]})
+	require.Equal(c, []any{"failed", 3.0, "error", "never"},
+		[]any{row["status"], row["attempts_count"], row["failure_reason"], row["error_message"]})
 }
 
 func pgFailureEndsTheRun(c *client) {

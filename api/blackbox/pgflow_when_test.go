@@ -70,17 +70,20 @@ func pgPatterns(c *client) {
 			started, skipped = "n", "y"
 		}
 		run, steps := r.split(r.first)
-		require.Equal(c, []any{"started", "skipped"}, []any{steps[started]["status"], steps[skipped]["status"]}, "%s in %s", tt.pattern, tt.input)
+		require.Equal(c, []any{"started", "skipped"},
+			[]any{steps[started]["status"], steps[skipped]["status"]}, "%s in %s", tt.pattern, tt.input)
 		require.Equal(c, "started", run["status"])
 	}
 	both := c.pgflow("s: {when: {if: {run: {a: 1}}, if_not: {run: {b: 1}}}, " + once + "}")
-	for input, status := range map[string]string{`{"a":1}`: "started", `{"a":1,"b":1}`: "completed", `{"b":1}`: "completed", `{}`: "completed"} {
+	for input, status := range map[string]string{`{"a":1}`: "started", `{"a":1,"b":1}`: "completed",
+		`{"b":1}`: "completed", `{}`: "completed"} {
 		require.Equal(c, status, both.run(raw(input)).first["run"].(obj)["status"], input)
 	}
 }
 
 func pgFallback(c *client) {
-	f := c.pgflow("s: {when: {if: {run: {go: true}}}, skip_mode: optional, "+once+"}", "fb: {depends_on: [s], when: {if_not: {s: {}}}, "+once+"}")
+	f := c.pgflow("s: {when: {if: {run: {go: true}}}, skip_mode: optional, "+once+"}",
+		"fb: {depends_on: [s], when: {if_not: {s: {}}}, "+once+"}")
 	f.run(obj{}).is("started", "s skipped condition_unmet", "fb started")
 	f.one("fb")
 	for output, want := range map[string]string{`{"x":1}`: "fb skipped condition_unmet", `5`: "fb started"} {
@@ -107,7 +110,8 @@ func pgGateSkipsTheBranch(c *client) {
 
 func pgCond(c *client) {
 	define := func() *pgFlow {
-		return c.pgflow(nodeA, branchB+"when: {cond: {service: cond}}, "+once+", flow: {nodes: {s: {"+once+"}}}}", "after: {depends_on: [B], "+once+"}")
+		return c.pgflow(nodeA, branchB+"when: {cond: {service: cond}}, "+once+
+			", flow: {nodes: {s: {"+once+"}}}}", "after: {depends_on: [B], "+once+"}")
 	}
 	begin := func() (*pgRun, obj) {
 		f := define()
@@ -164,7 +168,8 @@ func pgEmbedded(c *client) {
 func pgBranchNames(c *client) {
 	inner := c.pgflow("x: {}")
 	c.notRegistered("", "B: {kind: branch, flow: "+inner.slug+"}")
-	f := c.pgflow("A: {kind: branch, flow: {nodes: {B: {kind: branch, when: {cond: {service: c}}, prep: {service: p}, flow: {nodes: {f: {each: {items: {service: i}}}}}}}}}")
+	f := c.pgflow("A: {kind: branch, flow: {nodes: {B: {kind: branch, when: {cond: {service: " +
+		"c}}, prep: {service: p}, flow: {nodes: {f: {each: {items: {service: i}}}}}}}}}")
 	_, steps := f.run(obj{}).states()
 	for _, slug := range []string{"gate:A", "A/gate:B", "A/cond:B", "A/prep:B", "A/B/prep:f", "A/B/f", "A/B", "A"} {
 		require.Contains(c, steps, slug)
@@ -174,7 +179,8 @@ func pgBranchNames(c *client) {
 }
 
 func pgBranchInOrder(c *client) {
-	f := c.pgflow(nodeA, "B: {kind: branch, depends_on: [a], when: {if: {a: 1}, cond: {service: c}}, prep: {service: p}, flow: {nodes: {f: {each: {items: {service: i}}}}}}")
+	f := c.pgflow(nodeA, "B: {kind: branch, depends_on: [a], when: {if: {a: 1}, cond: {service: "+
+		"c}}, prep: {service: p}, flow: {nodes: {f: {each: {items: {service: i}}}}}}")
 	r := f.run(obj{})
 	f.work("a", 1)
 	for _, step := range []struct {

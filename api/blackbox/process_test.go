@@ -81,7 +81,8 @@ func programsAtOnce(c *client) {
 	line := func(own, other string) string {
 		return fmt.Sprintf("touch %[1]s/%[2]s; while ! test -e %[1]s/%[3]s; do sleep 0.01; done", dir, own, other)
 	}
-	c.dag(fmt.Sprintf("profile: ork\nnodes:\n  a: {exec: {type: process, command: %q}}\n  b: {exec: {type: process, command: %q}}", line("a", "b"), line("b", "a")),
+	c.dag(fmt.Sprintf("profile: ork\nnodes:\n  a: {exec: {type: process, command: %q}}\n  b: "+
+		"{exec: {type: process, command: %q}}", line("a", "b"), line("b", "a")),
 		obj{}).ended("completed")
 }
 
@@ -100,7 +101,8 @@ func programFailsForGood(c *client) {
 
 func programTakesTooLong(c *client) {
 	dir := c.TempDir()
-	d := c.program(fmt.Sprintf(`trap 'echo x >> %s/asked; exit' TERM; sleep 3600 & wait`, dir), "    timeout: 3\n    retry: {max_attempts: 2}", obj{})
+	d := c.program(fmt.Sprintf(`trap 'echo x >> %s/asked; exit' TERM; sleep 3600 & wait`, dir),
+		"    timeout: 3\n    retry: {max_attempts: 2}", obj{})
 	require.Contains(c, d.ended("failed")["error"], "execution timeout")
 	all := d.attempts("a")
 	require.Equal(c, []any{"timeout", "timeout"}, values(all, "state"))
@@ -128,7 +130,8 @@ nodes:
 
 func cancelProgram(c *client) {
 	pipe := makePipe(c)
-	d := c.program(fmt.Sprintf("exec 3>%s; echo begun >&3; sleep 3600 & wait", pipe.path), "  next: {service: never, depends_on: [a]}", obj{})
+	d := c.program(fmt.Sprintf("exec 3>%s; echo begun >&3; sleep 3600 & wait", pipe.path),
+		"  next: {service: never, depends_on: [a]}", obj{})
 	pipe.begun()
 	d.post(d.path("/cancel"), obj{"force": true})
 	d.ended("canceled")
@@ -161,7 +164,8 @@ func programSaysWhy(c *client) {
 func programTellsNumbers(c *client) {
 	d := c.program(`for n in 3 4; do echo 'ORK_METRIC:{"name":"rows","value":'$n',"labels":{"table":"a"}}'; done`, "", obj{})
 	d.ended("completed")
-	require.Equal(c, []any{obj{"name": "rows", "labels": obj{"table": "a"}, "count": 2.0, "sum": 7.0, "last": 4.0}}, d.attempts("a")[0]["metrics"])
+	require.Equal(c, []any{obj{"name": "rows", "labels": obj{"table": "a"}, "count": 2.0,
+		"sum": 7.0, "last": 4.0}}, d.attempts("a")[0]["metrics"])
 }
 
 func programPrintsBytes(c *client) {
@@ -175,11 +179,13 @@ func programPrintsBytes(c *client) {
 }
 
 func programEnvironment(c *client) {
-	d := c.program(`env | cut -d= -f1 | LC_ALL=C sort | tr '\n' ' ' > names; printf 'ORK_OUTPUT:"%s"\n' "$(cat names)"; rm names`, "    timeout: 60", obj{})
+	d := c.program(`env | cut -d= -f1 | LC_ALL=C sort | tr '\n' ' ' > names; printf `+
+		`'ORK_OUTPUT:"%s"\n' "$(cat names)"; rm names`, "    timeout: 60", obj{})
 	var own []string
 	for _, name := range strings.Fields(d.ended("completed")["result"].(obj)["a"].(string)) {
 		switch {
-		case name == "PATH" || name == "HOME" || name == "LANG" || name == "TZ" || name == "TMPDIR" || name == "USER" || strings.HasPrefix(name, "LC_"):
+		case name == "PATH" || name == "HOME" || name == "LANG" || name == "TZ" ||
+			name == "TMPDIR" || name == "USER" || strings.HasPrefix(name, "LC_"):
 		// set by the shell itself
 		case name == "PWD" || name == "_" || name == "OLDPWD" || name == "SHLVL":
 		case strings.HasPrefix(name, "TROUPE_"):
@@ -187,7 +193,8 @@ func programEnvironment(c *client) {
 			own = append(own, name)
 		}
 	}
-	require.Equal(c, []string{"EXECUTION_ID", "ORK_ATTEMPT", "ORK_INPUT_JSON", "ORK_RUN_ID", "ORK_TASK_ID", "ORK_TASK_NAME", "ORK_WORKFLOW_NAME", "TRACEPARENT",
+	require.Equal(c, []string{"EXECUTION_ID", "ORK_ATTEMPT", "ORK_INPUT_JSON", "ORK_RUN_ID",
+		"ORK_TASK_ID", "ORK_TASK_NAME", "ORK_WORKFLOW_NAME", "TRACEPARENT",
 		"attempt", "command", "max_retries", "run_id", "task_name", "timeout_seconds", "workflow_name"}, own)
 }
 
@@ -226,7 +233,8 @@ nodes:
 func pythonLargeInput(c *client) {
 	dir := c.TempDir()
 	require.NoError(c, os.WriteFile(filepath.Join(dir, "f.py"), []byte("def main(text): return len(text)"), 0o600))
-	d := c.dag(fmt.Sprintf("profile: ork\nnodes: {a: {exec: {type: python, file: f.py, root: %q}}}", dir), obj{"text": strings.Repeat("x", 300_000)})
+	d := c.dag(fmt.Sprintf("profile: ork\nnodes: {a: {exec: {type: python, file: f.py, root: %q}}}",
+		dir), obj{"text": strings.Repeat("x", 300_000)})
 	require.Equal(c, obj{"a": 300_000.0}, d.ended("completed")["result"])
 }
 

@@ -45,8 +45,11 @@ func (c *trio) add(ctx, serve context.Context, place, name string, lease time.Du
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(c.said, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	m, err := troupe.Open(ctx, troupe.Config{Store: place, Name: name, Listen: l.Addr().String(), Listener: l, UI: ui.Handler(), Gossip: "127.0.0.1:0", Lease: lease,
-		AllowScripts: true, Trackers: map[string]troupe.Tracker{endlessService: endless}, PollNetworks: thisHost, AllowMock: true, SecretDir: exampleSecrets, ObjectStore: "file://" + filepath.ToSlash(os.Getenv(objectsPlace)), Logger: log})
+	m, err := troupe.Open(ctx, troupe.Config{Store: place, Name: name, Listen: l.Addr().String(),
+		Listener: l, UI: ui.Handler(), Gossip: "127.0.0.1:0", Lease: lease,
+		AllowScripts: true, Trackers: map[string]troupe.Tracker{endlessService: endless},
+		PollNetworks: thisHost, AllowMock: true, SecretDir: exampleSecrets,
+		ObjectStore: "file://" + filepath.ToSlash(os.Getenv(objectsPlace)), Logger: log})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

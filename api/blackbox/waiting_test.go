@@ -10,7 +10,9 @@ import (
 )
 
 func timerNode(ms int) string {
-	return fmt.Sprintf(`{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":%d},"prep":{"input_key":"$params.v"},"post":{"output_key":"out"}}}}`, ms)
+	return fmt.Sprintf(
+		`{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":%d},"prep":{"input_key":"$params.v"},"post":{"output_key":"out"}}}}`,
+		ms)
 }
 
 // rt returns the entry of a place in `_rt` of a task's shared state.
@@ -156,8 +158,9 @@ func cancels(c *client) {
 		require.Equal(c, []any{"", "canceled"}, []any{t["current_node_key"], t["last_action"]})
 		rows := c.runs(task)
 		last := rows[len(rows)-1]
-		require.Equal(c, []any{0.0, "canceled", "canceled", "{}", "null", "null", ""}, []any{last["attempt_no"], last["status"], last["action"],
-			last["prep_json"], last["exec_input_json"], last["exec_output_json"], last["worker_id"]})
+		require.Equal(c, []any{0.0, "canceled", "canceled", "{}", "null", "null", ""},
+			[]any{last["attempt_no"], last["status"], last["action"],
+				last["prep_json"], last["exec_input_json"], last["exec_output_json"], last["worker_id"]})
 	}
 	require.Nil(c, c.pollQueue(service), "nobody waits for the job of a canceled task")
 	done := c.start(localMul, obj{"val": 1})

@@ -68,7 +68,8 @@ func pgWarned(c *client) {
 // pgWords checks that fields under pgflow's own names work, and that fields unknown to both are
 // rejected.
 func pgWords(c *client) {
-	f := c.pgflow("a: {maxAttempts: 1, whenExhausted: skip}", "b: {dependsOn: [a], max_attempts: 2, base_delay: 1}", "c: {ifNot: {run: {x: 1}}}")
+	f := c.pgflow("a: {maxAttempts: 1, whenExhausted: skip}",
+		"b: {dependsOn: [a], max_attempts: 2, base_delay: 1}", "c: {ifNot: {run: {x: 1}}}")
 	r := f.run(obj{"x": 1})
 	c.fail(f.one("a"), "broken")
 	first := f.one("b")

@@ -105,7 +105,9 @@ func shortNames(c *client) {
 
 // httpNode returns a flow with one push step; more holds further fields of its node.
 func httpNode(service, more string) string {
-	return fmt.Sprintf(`{"start":"x","nodes":{"x":{"service":%q,"prep":{"input_key":"$params.val"},"post":{"output_key":"out"}%s}}}`, service, more)
+	return fmt.Sprintf(
+		`{"start":"x","nodes":{"x":{"service":%q,"prep":{"input_key":"$params.val"},"post":{"output_key":"out"}%s}}}`,
+		service, more)
 }
 
 func retries(c *client) {

@@ -114,7 +114,10 @@ func TestAnUnreachableServerIsTriedAgain(t *testing.T) {
 	<-tried
 	l, err := net.Listen("tcp", address)
 	require.NoError(t, err)
-	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"member":"late"}`)) })}
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = w.Write([]byte(`{"member":"late"}`))
+	})}
 	go func() { _ = srv.Serve(l) }()
 	t.Cleanup(func() { _ = srv.Close() })
 	require.NoError(t, <-answers)

@@ -38,7 +38,8 @@ func (c *Client) AnswerApproval(ctx context.Context, id string, a wire.Answer) (
 	if err != nil {
 		return nil, err
 	}
-	return doCall[wire.Answered](ctx, c, apiCall{method: http.MethodPost, path: approvalPath(id), body: body, kind: "application/json", repeatable: true})
+	return doCall[wire.Answered](ctx, c, apiCall{method: http.MethodPost, path: approvalPath(id),
+		body: body, kind: "application/json", repeatable: true})
 }
 
 // LinkApproval creates a link with which a person without a token can answer an approval.
@@ -47,7 +48,8 @@ func (c *Client) LinkApproval(ctx context.Context, id string, l wire.NewLink) (*
 	if err != nil {
 		return nil, err
 	}
-	return doCall[wire.Link](ctx, c, apiCall{method: http.MethodPost, path: approvalPath(id) + "/link", body: body, kind: "application/json", repeatable: true})
+	return doCall[wire.Link](ctx, c, apiCall{method: http.MethodPost,
+		path: approvalPath(id) + "/link", body: body, kind: "application/json", repeatable: true})
 }
 
 func approvalPath(id string) string { return "/v1/approvals/" + url.PathEscape(id) }

@@ -258,7 +258,8 @@ func readError(resp *http.Response) error {
 		e.Kind = kindOf(resp.StatusCode)
 	}
 	if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) { // the message of Go's servers
-		e.What, e.Detail, e.Hint = "this address speaks TLS", "this address speaks TLS: write https://", "write https:// in place of http://"
+		e.What, e.Detail, e.Hint = "this address speaks TLS",
+			"this address speaks TLS: write https://", "write https:// in place of http://"
 	}
 	e.Status = resp.StatusCode
 	if e.Title == "" {

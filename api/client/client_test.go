@@ -94,8 +94,9 @@ func connect(t *testing.T, base string, more ...func(*client.Options)) *client.C
 }
 
 const (
-	waits  = `{"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.go"},"post":{"output_key":"got"}}}}`
-	upper  = "name: Upper\nresult: out\nstart: u\nnodes:\n  u: {exec_type: local_func, func: upper, prep: {input_key: $params.text}, post: {output_key: out}}\n"
+	waits = `{"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.go"},"post":{"output_key":"got"}}}}`
+	upper = "name: Upper\nresult: out\nstart: u\nnodes:\n  u: {exec_type: local_func, func: " +
+		"upper, prep: {input_key: $params.text}, post: {output_key: out}}\n"
 	queued = `{"start":"q","nodes":{"q":{"service":"paint","exec_type":"queue"}}}`
 	// slow emits an event every few milliseconds for a while.
 	slow = `{"start":"t","on_missing":"coerce","nodes":{"t":{"kind":"timer","params":{"delay_ms":5}},"again":{"kind":"choice","choice_cases":[{"action":"more","expr":{"ne":["$shared.stop",true]}}],"default_action":"enough"}},"edges":[{"from":"t","action":"default","to":"again"},{"from":"again","action":"more","to":"t"}]}`
@@ -143,7 +144,8 @@ func TestEveryCallHasItsAnswer(t *testing.T) {
 	started, err = c.Start(ctx, wire.Start{Flow: "waits", Labels: map[string]string{"a": "b:c"}, IdempotencyKey: "k"})
 	require.NoError(t, err)
 	id := started.ID
-	found, err := c.Tasks(ctx, client.TaskQuery{Flow: "waits", States: []string{"pending", "running"}, Labels: map[string]string{"a": "b:c"},
+	found, err := c.Tasks(ctx, client.TaskQuery{Flow: "waits",
+		States: []string{"pending", "running"}, Labels: map[string]string{"a": "b:c"},
 		CreatedFrom: time.Now().Add(-time.Minute), CreatedTo: time.Now().Add(time.Minute)})
 	require.NoError(t, err)
 	require.Equal(t, id, found.Items[0].ID)

@@ -32,5 +32,6 @@ func (c *Client) Undrain(ctx context.Context, member string) (*wire.Member, erro
 }
 
 func (c *Client) setDrain(ctx context.Context, method, member string) (*wire.Member, error) {
-	return doCall[wire.Member](ctx, c, apiCall{method: method, path: "/v1/cluster/members/" + url.PathEscape(member) + "/drain", repeatable: true})
+	return doCall[wire.Member](ctx, c, apiCall{method: method,
+		path: "/v1/cluster/members/" + url.PathEscape(member) + "/drain", repeatable: true})
 }

@@ -99,7 +99,9 @@ func checkQuery(options []CheckOption) url.Values {
 // slug is derived from the definition's name. Publishing the content of the newest version changes
 // nothing.
 func (c *Client) Publish(ctx context.Context, slug string, definition []byte, options ...CheckOption) (*wire.Published, error) {
-	r := apiCall{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug), query: checkQuery(options), body: nonEmptyDefinition(definition), kind: kindOfText(definition), repeatable: true}
+	r := apiCall{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug),
+		query: checkQuery(options), body: nonEmptyDefinition(definition),
+		kind: kindOfText(definition), repeatable: true}
 	if slug == "" {
 		r.method, r.path = http.MethodPost, "/v1/flows"
 	}
@@ -124,7 +126,8 @@ func (c *Client) Try(ctx context.Context, definition []byte, t wire.Try) (*wire.
 	if err != nil {
 		return nil, fmt.Errorf("trying a definition: %w", err)
 	}
-	tried, err := doCall[wire.Tried](ctx, c, apiCall{method: http.MethodPost, path: "/v1/try", body: body, kind: "application/json", repeatable: true})
+	tried, err := doCall[wire.Tried](ctx, c, apiCall{method: http.MethodPost, path: "/v1/try",
+		body: body, kind: "application/json", repeatable: true})
 	if err == nil && own {
 		tried.Created = true // by one of the tries of this call
 	}
@@ -133,7 +136,9 @@ func (c *Client) Try(ctx context.Context, definition []byte, t wire.Try) (*wire.
 
 // Validate returns all problems of a definition and stores nothing.
 func (c *Client) Validate(ctx context.Context, definition []byte, options ...CheckOption) (*wire.Validation, error) {
-	return doCall[wire.Validation](ctx, c, apiCall{method: http.MethodPost, path: "/v1/validate", query: checkQuery(options), body: nonEmptyDefinition(definition), kind: kindOfText(definition), repeatable: true})
+	return doCall[wire.Validation](ctx, c, apiCall{method: http.MethodPost, path: "/v1/validate",
+		query: checkQuery(options), body: nonEmptyDefinition(definition),
+		kind: kindOfText(definition), repeatable: true})
 }
 
 // nonEmptyDefinition replaces an empty definition by an empty line. The server then reports its
@@ -235,5 +240,6 @@ func (c *Client) DeleteFlow(ctx context.Context, flow string, tasks bool) (*wire
 	if tasks {
 		q.Set("tasks", "true")
 	}
-	return doCall[wire.DeletedFlow](ctx, c, apiCall{method: http.MethodDelete, path: "/v1/flows/" + url.PathEscape(flow), query: q, repeatable: true})
+	return doCall[wire.DeletedFlow](ctx, c, apiCall{method: http.MethodDelete,
+		path: "/v1/flows/" + url.PathEscape(flow), query: q, repeatable: true})
 }

@@ -32,7 +32,8 @@ func (c *Client) SetHook(ctx context.Context, name string, h wire.SetHook) (*wir
 	if err != nil {
 		return nil, err
 	}
-	return doCall[wire.HookSet](ctx, c, apiCall{method: http.MethodPut, path: "/v1/hooks/" + url.PathEscape(name), body: body, kind: "application/json"})
+	return doCall[wire.HookSet](ctx, c, apiCall{method: http.MethodPut,
+		path: "/v1/hooks/" + url.PathEscape(name), body: body, kind: "application/json"})
 }
 
 // DeleteHook deletes a hook and returns its last state.
@@ -60,7 +61,8 @@ func (c *Client) Deliver(ctx context.Context, hook, secret string, d Delivery) (
 	if d.Kind == "" {
 		d.Kind = "application/json"
 	}
-	return doCall[wire.Delivered](ctx, c, apiCall{method: http.MethodPost, path: "/v1/hooks/" + url.PathEscape(hook), header: d.signHeaders(secret),
+	return doCall[wire.Delivered](ctx, c, apiCall{method: http.MethodPost,
+		path: "/v1/hooks/" + url.PathEscape(hook), header: d.signHeaders(secret),
 		body: d.Body, kind: d.Kind, repeatable: true})
 }
 

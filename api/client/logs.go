@@ -48,5 +48,6 @@ func (c *Client) Logs(ctx context.Context, task string, l LogQuery) (*wire.Page[
 // FollowLogs returns lines after l.After as a task's attempts print them, and ends with the task.
 // Like Watch, it resumes when a connection breaks off.
 func (c *Client) FollowLogs(ctx context.Context, task string, l LogQuery) iter.Seq2[wire.LogEntry, error] {
-	return followStream(ctx, c, "following the logs of "+task, taskPath(task, "/logs/stream"), l.queryValues(), l.After, func(e *wire.LogEntry) string { return e.ID })
+	return followStream(ctx, c, "following the logs of "+task, taskPath(task, "/logs/stream"),
+		l.queryValues(), l.After, func(e *wire.LogEntry) string { return e.ID })
 }

@@ -50,7 +50,8 @@ func (c *Client) startThese(ctx context.Context, starts []wire.Start, places []i
 	if err != nil {
 		return fmt.Errorf("starting many tasks: %w", err)
 	}
-	answer, err := doCall[wire.StartedTasks](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tasks/starts", body: body, kind: "application/json", repeatable: true, wait: bulkTime})
+	answer, err := doCall[wire.StartedTasks](ctx, c, apiCall{method: http.MethodPost,
+		path: "/v1/tasks/starts", body: body, kind: "application/json", repeatable: true, wait: bulkTime})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,9 @@ func partly(times int) func(http.Handler) http.Handler {
 			var answer, all wire.StartedTasks
 			_ = json.Unmarshal(seen.body, &answer)
 			for _, item := range answer.Items {
-				all.Items = append(all.Items, wire.StartedTask{Problem: &wire.Problem{Status: http.StatusServiceUnavailable, Kind: "busy"}}, item)
+				all.Items = append(all.Items,
+					wire.StartedTask{Problem: &wire.Problem{Status: http.StatusServiceUnavailable,
+						Kind: "busy"}}, item)
 			}
 			_ = json.NewEncoder(w).Encode(all)
 		})

@@ -73,7 +73,8 @@ func (t TaskQuery) queryValues() url.Values {
 	setNonEmpty(q, "node", t.Node)
 	setNonEmpty(q, "queued", t.Queued)
 	setNonEmpty(q, "sort", t.Sort)
-	for name, n := range map[string]int64{"version": int64(t.Version), "duration_min": t.Shortest.Milliseconds(), "duration_max": t.Longest.Milliseconds()} {
+	for name, n := range map[string]int64{"version": int64(t.Version),
+		"duration_min": t.Shortest.Milliseconds(), "duration_max": t.Longest.Milliseconds()} {
 		if n > 0 {
 			q.Set(name, strconv.FormatInt(n, 10))
 		}
@@ -87,7 +88,8 @@ func (t TaskQuery) queryValues() url.Values {
 	for name, text := range t.Labels {
 		q.Add("label", name+":"+text)
 	}
-	for name, at := range map[string]time.Time{"created_from": t.CreatedFrom, "created_to": t.CreatedTo, "ended_from": t.EndedFrom, "ended_to": t.EndedTo} {
+	for name, at := range map[string]time.Time{"created_from": t.CreatedFrom,
+		"created_to": t.CreatedTo, "ended_from": t.EndedFrom, "ended_to": t.EndedTo} {
 		if !at.IsZero() {
 			q.Set(name, at.UTC().Format(time.RFC3339Nano))
 		}
@@ -123,7 +125,8 @@ const pollTime = 25 * time.Second
 func (c *Client) Wait(ctx context.Context, id string) (*wire.Task, error) {
 	q := url.Values{"wait_ms": {strconv.FormatInt(pollTime.Milliseconds(), 10)}}
 	for {
-		t, err := doCall[wire.Task](ctx, c, apiCall{method: http.MethodGet, path: taskPath(id, ""), query: q, repeatable: true, wait: pollTime})
+		t, err := doCall[wire.Task](ctx, c, apiCall{method: http.MethodGet, path: taskPath(id, ""),
+			query: q, repeatable: true, wait: pollTime})
 		if err != nil || !t.EndedAt.IsZero() {
 			return t, err
 		}

@@ -90,12 +90,14 @@ func TestTheWrongSchemeIsNamed(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
 	url, _ := startTLS(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
-	require.ErrorContains(t, listFlows(t, strings.Replace(url, "https:", "http:", 1), client.Trust{}), "this address speaks TLS: write https://")
+	require.ErrorContains(t, listFlows(t, strings.Replace(url, "https:", "http:", 1),
+		client.Trust{}), "this address speaks TLS: write https://")
 
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
 	begun := time.Now()
-	require.ErrorContains(t, listFlows(t, strings.Replace(plain.URL, "http:", "https:", 1), client.Trust{}), "server gave HTTP response to HTTPS client")
+	require.ErrorContains(t, listFlows(t, strings.Replace(plain.URL, "http:", "https:", 1),
+		client.Trust{}), "server gave HTTP response to HTTPS client")
 	require.Less(t, time.Since(begun), 5*time.Second, "trying again does not help")
 }
 

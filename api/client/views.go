@@ -19,7 +19,8 @@ func (c *Client) SetView(ctx context.Context, name, query string) (*wire.View, e
 	if err != nil {
 		return nil, err
 	}
-	return doCall[wire.View](ctx, c, apiCall{method: http.MethodPut, path: viewPath(name), body: body, kind: "application/json", repeatable: true})
+	return doCall[wire.View](ctx, c, apiCall{method: http.MethodPut, path: viewPath(name),
+		body: body, kind: "application/json", repeatable: true})
 }
 
 // DeleteView deletes a view and returns its last state.

@@ -26,7 +26,8 @@ func (c *Client) Watch(ctx context.Context, task, after string) iter.Seq2[wire.E
 
 // followStream returns the messages of a stream. Each has an id from which the stream can be
 // resumed.
-func followStream[T any](ctx context.Context, c *Client, what, path string, query url.Values, after string, id func(*T) string) iter.Seq2[T, error] {
+func followStream[T any](ctx context.Context, c *Client, what, path string, query url.Values,
+	after string, id func(*T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		w := &streamWatcher[T]{c: c, path: path, query: query, after: after, id: id, yield: yield}
 		for {

@@ -140,7 +140,8 @@ func TestWatchAllEndsWhenTheCallerStops(t *testing.T) {
 		cancel()
 	}
 	require.ErrorIs(t, last, context.Canceled)
-	for _, err := range connect(t, s.base, func(o *client.Options) { o.Token = "x" }).WatchAll(t.Context(), map[string]string{started.ID: ""}) {
+	for _, err := range connect(t, s.base,
+		func(o *client.Options) { o.Token = "x" }).WatchAll(t.Context(), map[string]string{started.ID: ""}) {
 		require.Equal(t, "denied", client.KindOf(err))
 	}
 }

@@ -108,7 +108,9 @@ func TestASilentStreamIsReplaced(t *testing.T) {
 			<-r.Context().Done()
 			return
 		}
-		_, _ = fmt.Fprintf(w, "id: 1.1\ndata: {\"id\":\"after %s\",\"at\":\"2026-01-01T00:00:00.000Z\"}\n\nevent: end\ndata: {}\n\n", r.Header.Get("Last-Event-ID"))
+		_, _ = fmt.Fprintf(w, "id: 1.1\ndata: {\"id\":\"after "+
+			"%s\",\"at\":\"2026-01-01T00:00:00.000Z\"}\n\nevent: end\ndata: {}\n\n",
+			r.Header.Get("Last-Event-ID"))
 	}))
 	t.Cleanup(web.Close)
 	c := connect(t, web.URL, func(o *client.Options) { o.Silence = 300 * time.Millisecond })

@@ -15,7 +15,9 @@ import (
 // it was sent, or converted from the YAML, with the profile of this dialect's clients. slug is that
 // of the version's flow; "" if it has none.
 func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string, strict bool) (*persistence.Prepared, error) {
-	p := persistence.Publication{Slug: slug, Strict: strict, Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Secret: g.Secret, Func: g.Func, Parse: define.ParseJSON, Profile: define.ProfilePocketflow}
+	p := persistence.Publication{Slug: slug, Strict: strict,
+		Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Secret: g.Secret,
+		Func: g.Func, Parse: define.ParseJSON, Profile: define.ProfilePocketflow}
 	if y := b.Text("DefinitionYAML"); y != "" {
 		if _, err := define.YAMLToJSON([]byte(y)); err != nil {
 			return nil, badRequest("invalid yaml: " + err.Error())

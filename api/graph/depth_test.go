@@ -37,7 +37,8 @@ func TestValuesThatNestTooDeepAreRefused(t *testing.T) {
 	jobs, err := member.Poll(t.Context(), engine.Poll{Worker: "w", Services: []string{"s"}})
 	require.NoError(t, err)
 	require.Len(t, jobs, 1)
-	resp, body = s.do(t, http.MethodPost, "/api/queue/complete", `{"queue_id":"q-`+flow.JobID(id, jobs[0].Job.Address)+`","result":`+deep+`}`)
+	resp, body = s.do(t, http.MethodPost, "/api/queue/complete", `{"queue_id":"q-`+flow.JobID(id,
+		jobs[0].Job.Address)+`","result":`+deep+`}`)
 	require.Equal(t, http.StatusOK, resp.StatusCode, body)
 	resp, body = s.do(t, http.MethodGet, "/api/tasks/runs?task_id="+id, "")
 	require.Equal(t, http.StatusOK, resp.StatusCode)

@@ -156,7 +156,8 @@ func (g *graph) findHeld(ctx context.Context, task string, a flow.Address, token
 func (g *graph) handleExtend(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueHeartbeat
 	err := api.ReadStrict(r, func(b *api.Body) {
-		q = wire.QueueHeartbeat{QueueID: b.Text("queue_id"), QueueIDs: b.Texts("queue_ids"), Token: b.Text("token"), WorkerID: b.Text("worker_id")}
+		q = wire.QueueHeartbeat{QueueID: b.Text("queue_id"), QueueIDs: b.Texts("queue_ids"),
+			Token: b.Text("token"), WorkerID: b.Text("worker_id")}
 		b.Into("extend", &q.Extend)
 	})
 	if err != nil {

@@ -79,7 +79,8 @@ func toGraphRun(task string, params json.RawMessage, n *flow.NodeRun) graphRun {
 	r := graphRun{
 		ID: id, TaskID: task, NodeKey: node, AttemptNo: n.Attempt, Status: runStatus(n), SubStatus: subStatus(n),
 		BranchID: joinPath(child, n.Branch), Prep: printer.Text{Of: prepOf(n, params)},
-		ExecInput: printer.Text{Of: api.OrNull(n.Input)}, ExecOutput: printer.Text{Of: api.OrNull(n.Output)}, ErrorText: plainError(n.Error), Action: n.Action,
+		ExecInput:  printer.Text{Of: api.OrNull(n.Input)},
+		ExecOutput: printer.Text{Of: api.OrNull(n.Output)}, ErrorText: plainError(n.Error), Action: n.Action,
 		StartedAt: toSeconds(n.StartedAt), FinishedAt: toSeconds(n.EndedAt), WorkerID: n.Worker, WorkerURL: n.URL,
 	}
 	if n.Kind == flow.RunAttempt && child == "" {

@@ -19,8 +19,10 @@ func TestAListShowsWhatItCanOfATaskThatCannotBeRead(t *testing.T) {
 		Definition: []byte(`{"start":"a","nodes":{"a":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`)}))
 	started, err := member.StartTask(t.Context(), engine.NewTask{VersionID: "v-1"})
 	require.NoError(t, err)
-	errs, err := s.store.Commit(t.Context(), member.Incarnation(), []persistence.Commit{{Task: "bad", Seq: 1, At: 1, Events: []byte(`{"f":99,"e":[]}`),
-		Create: &persistence.Create{FlowID: "flow-1", VersionID: "v-1", Params: []byte(`{"n":1}`), CreatedAt: 1}, Columns: &persistence.Columns{Status: "running", Cursor: "a"}}})
+	errs, err := s.store.Commit(t.Context(), member.Incarnation(),
+		[]persistence.Commit{{Task: "bad", Seq: 1, At: 1, Events: []byte(`{"f":99,"e":[]}`),
+			Create: &persistence.Create{FlowID: "flow-1", VersionID: "v-1", Params: []byte(`{"n":1}`),
+				CreatedAt: 1}, Columns: &persistence.Columns{Status: "running", Cursor: "a"}}})
 	require.NoError(t, err)
 	require.NoError(t, errs[0])
 

@@ -188,5 +188,6 @@ func (d *dialect) logOver(ctx context.Context, r *http.Request, l *taskLog) (boo
 		return false, err
 	}
 	l.of = t
-	return t.Status != pending && t.Status != paused && t.Status != dispatched && t.Status != running || attempt > 0 && attempt < t.Attempt, nil
+	return t.Status != pending && t.Status != paused && t.Status != dispatched &&
+		t.Status != running || attempt > 0 && attempt < t.Attempt, nil
 }

@@ -142,7 +142,8 @@ func (s *errorBody) addProblems(problems define.Problems) {
 		if s.Path == "" && p.Severity == define.SeverityError {
 			s.Path = p.Path
 		}
-		s.Problems = append(s.Problems, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+		s.Problems = append(s.Problems, wire.DefinitionProblem{File: p.File, Path: p.Path,
+			Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
 	}
 }
 

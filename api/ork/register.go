@@ -47,7 +47,9 @@ func (d *dialect) registerWorkflow(ctx context.Context, p *registration, root st
 			return nil, err
 		}
 	}
-	publish := persistence.Publication{Slug: w.Name, Definition: w.Definition, Now: d.Engine.Now().UnixMilli(), Limits: d.Limits, Secret: d.Secret, Func: d.Func, CheckSlug: ork.CheckName}
+	publish := persistence.Publication{Slug: w.Name, Definition: w.Definition,
+		Now: d.Engine.Now().UnixMilli(), Limits: d.Limits, Secret: d.Secret, Func: d.Func,
+		CheckSlug: ork.CheckName}
 	ready, also, err := persistence.Prepare(ctx, d.Store, publish)
 	if err != nil {
 		return nil, err
@@ -80,7 +82,8 @@ func (d *dialect) translateWorkflow(ctx context.Context, text []byte, root strin
 	o := ork.Options{Root: root}
 	var err error
 	if o.Workers, err = d.workersFile(); err != nil {
-		return nil, define.Problems{{File: ork.WorkersFile, Severity: define.SeverityError, Msg: "cannot be read: " + define.Reason(err).Error()}}
+		return nil, define.Problems{{File: ork.WorkersFile, Severity: define.SeverityError,
+			Msg: "cannot be read: " + define.Reason(err).Error()}}
 	}
 	if d.Programs != nil {
 		if folder, err := os.OpenRoot(cmp.Or(root, ".")); err == nil {
@@ -138,7 +141,8 @@ func isBelow(path, folder string) bool {
 
 // sameElsewhere returns the workflow with the root of its newest version, if that makes the two
 // equal.
-func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text []byte, here string, w *ork.Workflow, problems define.Problems) (*ork.Workflow, define.Problems, error) {
+func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text []byte, here string,
+	w *ork.Workflow, problems define.Problems) (*ork.Workflow, define.Problems, error) {
 	v, err := d.Store.FindVersion(ctx, f.ID, 0)
 	if api.Missing(err) {
 		return w, problems, nil

@@ -73,7 +73,8 @@ const (
 )
 
 func runOf(row *persistence.TaskRow) runItem {
-	r := runItem{ID: publicRunID(row.ID), Workflow: row.FlowSlug, Status: statusOf(flow.TaskStatus(row.Status), row.Paused, false), Triggered: row.Labels[triggerLabel],
+	r := runItem{ID: publicRunID(row.ID), Workflow: row.FlowSlug,
+		Status: statusOf(flow.TaskStatus(row.Status), row.Paused, false), Triggered: row.Labels[triggerLabel],
 		CreatedAt: timeOrNull(row.CreatedAt), FinishedAt: timeOrNull(row.EndedAt)}
 	if r.Workflow == "" {
 		r.Workflow = row.FlowName
@@ -285,7 +286,8 @@ func (d *dialect) getRun(w http.ResponseWriter, r *http.Request) error {
 
 // shapeOf returns the workflow in the version that the run uses.
 func (d *dialect) shapeOf(row *persistence.TaskRow, p *flow.Plan) workflowDetails {
-	return workflowDetails{workflowItem: workflowItem{ID: trimID(row.FlowID), Name: row.FlowSlug, Executor: "dag", Project: here, Region: here},
+	return workflowDetails{workflowItem: workflowItem{ID: trimID(row.FlowID), Name: row.FlowSlug,
+		Executor: "dag", Project: here, Region: here},
 		SnapshotID: trimID(row.VersionID), Version: row.VersionNumber, Tasks: tasksIn(p)}
 }
 

@@ -25,7 +25,8 @@ func dialectOf(t *testing.T, definition string) (*dialect, *actors.Member) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, member.Stop(context.Background())) })
 	require.NoError(t, store.CreateFlow(t.Context(), persistence.Flow{ID: "f"}))
-	require.NoError(t, store.CreateVersion(t.Context(), persistence.Version{ID: "v", FlowID: "f", Status: "published", Definition: json.RawMessage(definition)}))
+	require.NoError(t, store.CreateVersion(t.Context(), persistence.Version{ID: "v", FlowID: "f",
+		Status: "published", Definition: json.RawMessage(definition)}))
 	return &dialect{Member: api.Member{Engine: member, Store: store, Reader: persistence.NewReader(store, flow.Limits{})}}, member
 }
 
@@ -70,7 +71,8 @@ func TestARunHasStartedOnceItRuns(t *testing.T) {
 }
 
 func TestATaskHasTheAddressOfItsLogs(t *testing.T) {
-	d, member := dialectOf(t, `{"profile":"ork","nodes":{"a":{"name":"x y","route":"direct"},"b":{"route":"direct","each":{"count":2}},"c":{"route":"direct","depends_on":["a"]}}}`)
+	d, member := dialectOf(t, `{"profile":"ork","nodes":{"a":{"name":"x `+
+		`y","route":"direct"},"b":{"route":"direct","each":{"count":2}},"c":{"route":"direct","depends_on":["a"]}}}`)
 	started, err := member.StartTask(t.Context(), engine.NewTask{VersionID: "v"})
 	require.NoError(t, err)
 	var told []any

@@ -107,7 +107,8 @@ func resetSince(before, after *flow.State) []string {
 func retryOf(s *flow.State, name string) (flow.RetryTask, error) {
 	switch {
 	case s.Root.Plan.Dag == nil:
-		return flow.RetryTask{}, flow.Errorf(flow.Conflict, "the run is one of a flow in graph mode: POST /v1/tasks/%s/retry retries it", s.Task)
+		return flow.RetryTask{}, flow.Errorf(flow.Conflict,
+			"the run is one of a flow in graph mode: POST /v1/tasks/%s/retry retries it", s.Task)
 	case name == "":
 		return flow.RetryTask{}, nil
 	}

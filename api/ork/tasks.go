@@ -108,8 +108,10 @@ func (t *taskBuilder) beginStep(node int) {
 
 func (t *taskBuilder) newTask(node, unit int) runTask {
 	plan, sc := t.nodePlan(node), t.h.State.Root.Plan
-	one := runTask{ID: ork.TaskID(publicRunID(t.h.State.Task), node, unit), Name: plan.Called(), Status: pending, Executor: executorOf(plan),
-		DependsOn: dependsOn(sc, plan), Output: null, ErrorDetails: null, Metrics: null, Params: null, MaxRetries: plan.Retry.Max, key: plan.Key, node: node, unit: unit}
+	one := runTask{ID: ork.TaskID(publicRunID(t.h.State.Task), node, unit), Name: plan.Called(),
+		Status: pending, Executor: executorOf(plan),
+		DependsOn: dependsOn(sc, plan), Output: null, ErrorDetails: null, Metrics: null,
+		Params: null, MaxRetries: plan.Retry.Max, key: plan.Key, node: node, unit: unit}
 	if replicatedNode(t.h.State.Plan) != nil {
 		one.Name = plan.Key + "_" + strconv.Itoa(unit)
 	}
@@ -134,7 +136,8 @@ func (t *taskBuilder) addAttempt(r *flow.NodeRun) {
 	one.attempts = append(one.attempts, r.Address)
 	one.Logs = t.logsOf(one)
 	one.Attempt, one.Params = one.base+r.Attempt, api.OrNull(r.Input)
-	one.DispatchedAt, one.StartedAt, one.FinishedAt, one.RetryAt = timeOrNull(r.StartedAt), timeOrNull(beganAt(r)), timeOrNull(r.EndedAt), timeOrNull(r.RetryAt)
+	one.DispatchedAt, one.StartedAt, one.FinishedAt, one.RetryAt = timeOrNull(r.StartedAt),
+		timeOrNull(beganAt(r)), timeOrNull(r.EndedAt), timeOrNull(r.RetryAt)
 	one.Execution, one.ended, one.Metrics = textOrNull(r.Worker), r.EndedAt, api.OrNull(r.Metrics)
 	switch {
 	case r.EndedAt == 0 && one.StartedAt == nil:
@@ -193,7 +196,8 @@ func (t *taskBuilder) finishTask(node int, one *runTask) {
 	case n.Status() == flow.StepSkipped:
 		one.Status, one.FinishedAt, one.Reason = skipped, timeOrNull(n.EndedAt), textOrNull(n.Rare().Reason)
 	case n.Status() == flow.StepFailed && one.Attempt == 0:
-		one.Status, one.FinishedAt, one.ended, one.Error, one.Reason = failed, timeOrNull(n.EndedAt), n.EndedAt, textOrNull(n.Rare().Error), textOrNull(n.Rare().Reason)
+		one.Status, one.FinishedAt, one.ended, one.Error, one.Reason = failed,
+			timeOrNull(n.EndedAt), n.EndedAt, textOrNull(n.Rare().Error), textOrNull(n.Rare().Reason)
 	case n.Status() == flow.StepCompleted && one.Attempt == 0:
 		one.Status, one.FinishedAt, one.Output = success, timeOrNull(n.EndedAt), api.OrNull(n.Output)
 	case one.Status == pending && n.Held && n.Status() == "" && !s.Status.Ended() && s.CancelAt == 0:

@@ -201,7 +201,8 @@ func (d *dialect) deleteWorkflow(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if active > 0 {
-			return flow.Errorf(flow.Conflict, "%d runs of the workflow are active: wait for them, cancel them, or delete it with ?force=true", active)
+			return flow.Errorf(flow.Conflict, "%d runs of the workflow are active: wait for "+
+				"them, cancel them, or delete it with ?force=true", active)
 		}
 	}
 	if _, err := api.DeleteFlow(r.Context(), d.Engine, d.Store, f.ID); err != nil {

@@ -83,7 +83,8 @@ func (f *pgFeed) stepEvent(e *flow.Event) pgEvent {
 	case st.Status == pgFailed:
 		ev["error_message"], ev["failed_at"], ev["failure_reason"] = st.ErrorMessage, st.FailedAt, st.FailureReason
 	default:
-		ev["flow_slug"], ev["skip_reason"], ev["skipped_at"], ev["error_message"] = f.s.Plan.FlowSlug, st.SkipReason, st.SkippedAt, st.ErrorMessage
+		ev["flow_slug"], ev["skip_reason"], ev["skipped_at"],
+			ev["error_message"] = f.s.Plan.FlowSlug, st.SkipReason, st.SkippedAt, st.ErrorMessage
 	}
 	return ev
 }

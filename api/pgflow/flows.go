@@ -66,7 +66,8 @@ func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return p.writeEnsured(w, r, b, ensuring{slug: cmp.Or(b.Text("slug"), b.Text("flow_slug")), change: true}, "slug", "flow_slug", "definition", "strict")
+	return p.writeEnsured(w, r, b, ensuring{slug: cmp.Or(b.Text("slug"), b.Text("flow_slug")),
+		change: true}, "slug", "flow_slug", "definition", "strict")
 }
 
 // writeEnsured answers a request with a definition in its body and only known fields.
@@ -123,7 +124,8 @@ func (p *pgflow) ensureOnce(ctx context.Context, e ensuring) (*pgEnsured, error)
 	case ready == nil:
 		return nil, problems
 	}
-	answer := &pgEnsured{Status: ensureCompiled, Differences: []string{}, FlowSlug: e.slug, Warnings: api.DefinitionProblems(ready.Warnings)}
+	answer := &pgEnsured{Status: ensureCompiled, Differences: []string{}, FlowSlug: e.slug,
+		Warnings: api.DefinitionProblems(ready.Warnings)}
 	publication.After = &answer.Version
 	_, newest, err := p.newestVersion(ctx, e.slug)
 	switch {
@@ -167,7 +169,8 @@ var flowSlug = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 func checkFlowSlug(slug string) error {
 	switch {
 	case !flowSlug.MatchString(slug):
-		return flow.Errorf(flow.Invalid, "the flow's slug %.140q is none: it begins with a letter or _ and has up to 128 letters, digits and _", slug)
+		return flow.Errorf(flow.Invalid, "the flow's slug %.140q is none: it begins with a "+
+			"letter or _ and has up to 128 letters, digits and _", slug)
 	case slug == "run", slug == "output":
 		return flow.Errorf(flow.Invalid, "the slug %s is reserved: choose another one", slug)
 	}

@@ -57,7 +57,8 @@ func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
 	if err != nil {
 		return q, err
 	}
-	q = wire.QueuePoll{WorkerID: b.Text("worker_id"), Services: b.Texts("services"), Max: cmp.Or(b.Number("max"), pollMax), WaitMS: pollWaitMS,
+	q = wire.QueuePoll{WorkerID: b.Text("worker_id"), Services: b.Texts("services"),
+		Max: cmp.Or(b.Number("max"), pollMax), WaitMS: pollWaitMS,
 		Flow: b.Text("flow"), Labels: b.Texts("labels")}
 	if b.Has("wait_ms") {
 		q.WaitMS = int64(b.Number("wait_ms"))
@@ -158,7 +159,8 @@ func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := b.Text("id")
-	report := flow.Report{Output: b.Raw("result"), Error: b.Text("error"), Token: b.Text("token"), Worker: b.Text("worker_id"), Poller: true}
+	report := flow.Report{Output: b.Raw("result"), Error: b.Text("error"), Token: b.Text("token"),
+		Worker: b.Text("worker_id"), Poller: true}
 	b.Into("fatal", &report.Fatal)
 	if b.Bad {
 		return b.Problem()

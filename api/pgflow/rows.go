@@ -61,7 +61,8 @@ func runStatusOf(s *flow.State) string {
 }
 
 func toRun(s *flow.State) pgRun {
-	r := pgRun{RunID: s.Task, FlowSlug: s.Plan.FlowSlug, Status: runStatusOf(s), Input: api.OrNull(s.Params), Output: json.RawMessage("null"),
+	r := pgRun{RunID: s.Task, FlowSlug: s.Plan.FlowSlug, Status: runStatusOf(s),
+		Input: api.OrNull(s.Params), Output: json.RawMessage("null"),
 		ErrorMessage: textOrNull(s.Error), RemainingSteps: remainingSteps(s),
 		StartedAt: timeOrNull(s.CreatedAt), PausedAt: timeOrNull(s.PausedAt), ResumedAt: timeOrNull(s.ResumedAt)}
 	switch shownAs(s) {
@@ -120,8 +121,10 @@ func toSteps(s *flow.State) []pgStep {
 
 func toStep(s *flow.State, index int) pgStep {
 	n, plan := &s.Root.Nodes[index], s.Root.Plan.Dag.List[index]
-	r := pgStep{StepSlug: plan.Key, StepIndex: index, StepType: "single", Kind: plan.Kind, Status: string(n.Status()), RemainingDeps: int(n.Waits),
-		Output: json.RawMessage("null"), ErrorMessage: textOrNull(n.Rare().Error), CreatedAt: timeOrNull(s.CreatedAt), StartedAt: timeOrNull(n.StartedAt)}
+	r := pgStep{StepSlug: plan.Key, StepIndex: index, StepType: "single", Kind: plan.Kind,
+		Status: string(n.Status()), RemainingDeps: int(n.Waits),
+		Output: json.RawMessage("null"), ErrorMessage: textOrNull(n.Rare().Error),
+		CreatedAt: timeOrNull(s.CreatedAt), StartedAt: timeOrNull(n.StartedAt)}
 	if plan.Kind == flow.KindFanout {
 		r.StepType = "fanout"
 	}

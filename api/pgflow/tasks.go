@@ -154,7 +154,8 @@ func (p *pgflow) writeUnchanged(w http.ResponseWriter, r *http.Request, run stri
 	if !found {
 		return refusal
 	}
-	api.WriteJSON(w, http.StatusOK, pgReported{RunID: run, StepSlug: t.StepSlug, TaskIndex: t.TaskIndex, Status: t.Status, Attempts: t.Attempts,
+	api.WriteJSON(w, http.StatusOK, pgReported{RunID: run, StepSlug: t.StepSlug,
+		TaskIndex: t.TaskIndex, Status: t.Status, Attempts: t.Attempts,
 		Output: t.Output, ErrorMessage: t.ErrorMessage, FailureReason: t.FailureReason, CompletedAt: t.CompletedAt, FailedAt: t.FailedAt,
 		LastWorkerID: t.LastWorkerID})
 	return nil

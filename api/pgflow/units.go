@@ -67,11 +67,13 @@ func taskAt(h *flow.History, at flow.Address) (t pgTask, found bool) {
 	}
 	for i := range h.Runs {
 		r := &h.Runs[i]
-		if r.Kind != flow.RunAttempt || r.Scope != at.Scope || r.Address.Node != at.Node || r.Unit != at.Unit || at.Visit != 0 && r.Visit != at.Visit {
+		if r.Kind != flow.RunAttempt || r.Scope != at.Scope || r.Address.Node != at.Node ||
+			r.Unit != at.Unit || at.Visit != 0 && r.Visit != at.Visit {
 			continue
 		}
 		if r.Attempt == 1 {
-			t = pgTask{StepSlug: at.Step(), TaskIndex: at.Unit, Route: r.Node.Exec.Route(), Origin: originArray, Output: json.RawMessage("null")}
+			t = pgTask{StepSlug: at.Step(), TaskIndex: at.Unit, Route: r.Node.Exec.Route(),
+				Origin: originArray, Output: json.RawMessage("null")}
 		}
 		t.addAttempt(h.State.Task, r)
 		found = true
@@ -83,7 +85,8 @@ func taskAt(h *flow.History, at flow.Address) (t pgTask, found bool) {
 func newTasks(step *flow.StepView) []pgTask {
 	tasks := make([]pgTask, step.Units.Total)
 	for i := range tasks {
-		tasks[i] = pgTask{StepSlug: step.Node.Key, TaskIndex: i, Status: pgQueued, Route: step.Node.Exec.Route(), Origin: originOf(step.Node, i, step.Units.Initial),
+		tasks[i] = pgTask{StepSlug: step.Node.Key, TaskIndex: i, Status: pgQueued,
+			Route: step.Node.Exec.Route(), Origin: originOf(step.Node, i, step.Units.Initial),
 			Input: json.RawMessage("null"), Output: json.RawMessage("null"), QueuedAt: timeOrNull(step.StartedAt)}
 	}
 	return tasks
@@ -133,7 +136,8 @@ func (t *pgTask) setEnd(n *flow.NodeRun) {
 	case !hasEnded(n):
 		return
 	case n.Status == flow.AttemptOK:
-		t.Status, t.Output, t.CompletedAt, t.ErrorMessage, t.FailureReason = pgCompleted, api.OrNull(n.Output), timeOrNull(n.EndedAt), nil, nil
+		t.Status, t.Output, t.CompletedAt, t.ErrorMessage, t.FailureReason = pgCompleted,
+			api.OrNull(n.Output), timeOrNull(n.EndedAt), nil, nil
 		return
 	case n.RetryAt != 0:
 		t.Status, t.StartedAt = pgQueued, nil

@@ -47,7 +47,8 @@ func (p *pgflow) handleWait(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	case !reached && r.Context().Err() == nil && ctx.Err() != nil:
-		return &api.Refusal{Status: http.StatusRequestTimeout, Kind: api.TimedOut, Text: "the run is " + shownAs(s) + "; it was not as wanted in time"}
+		return &api.Refusal{Status: http.StatusRequestTimeout, Kind: api.TimedOut,
+			Text: "the run is " + shownAs(s) + "; it was not as wanted in time"}
 	case !reached:
 		return flow.Errorf(flow.Conflict, "%s", want.missedReason(s))
 	}

@@ -18,7 +18,8 @@ const sseWriteTimeout = 30 * time.Second
 // is silent. The stream ends when tell returns, the client is gone, or the server stops. If the
 // stream was not opened, the caller can still answer with the error; otherwise the error can only
 // be logged.
-func ServeSSE(w http.ResponseWriter, r *http.Request, alive time.Duration, tell func(context.Context, Listener) error) (opened bool, err error) {
+func ServeSSE(w http.ResponseWriter, r *http.Request, alive time.Duration,
+	tell func(context.Context, Listener) error) (opened bool, err error) {
 	ctx, leave := Stay(w, r)
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), payloads: payload.Of(w)}
 	var beating sync.WaitGroup

@@ -26,8 +26,11 @@ const (
 )
 
 func (h *approvalHandler) addApprovalLinkRoutes(rt *apiRouter) {
-	registerOperation(rt, apiOperation{id: "link-approval", method: http.MethodPost, path: "/v1/approvals/{approval}/link", tag: "approvals",
-		summary: "Make a link by which somebody may answer an approval", text: "Whoever has the link may read and answer this one approval until it expires, with the name it was made for, and nothing else."}, h.linkApproval)
+	registerOperation(rt, apiOperation{id: "link-approval", method: http.MethodPost,
+		path: "/v1/approvals/{approval}/link", tag: "approvals",
+		summary: "Make a link by which somebody may answer an approval",
+		text: "Whoever has the link may read and answer this one approval until it expires, " +
+			"with the name it was made for, and nothing else."}, h.linkApproval)
 	registerOperation(rt, apiOperation{id: "get-linked-approval", method: http.MethodGet, path: linkedPath, tag: "approvals",
 		summary: "Read an approval by a link", text: "No token is needed: the header Troupe-Link has that of the link."}, h.getLinked)
 	registerOperation(rt, apiOperation{id: "answer-linked-approval", method: http.MethodPost, path: linkedPath, tag: "approvals",
@@ -115,7 +118,8 @@ func (h *approvalHandler) linkApproval(ctx context.Context, in *linkApprovalInpu
 	}
 	until := time.Now().Add(lasts).UnixMilli()
 	token, err := signLink(key, linkTerms{row.ID(), api.Signer(ctx, in.Body.Name), api.Who(ctx).Token, until})
-	return &bodyResponse[wire.Link]{wire.Link{Path: "/ui/approve/" + row.ID() + "#" + token, Token: token, ExpiresAt: wire.Millis(until)}}, err
+	return &bodyResponse[wire.Link]{wire.Link{Path: "/ui/approve/" + row.ID() + "#" + token,
+		Token: token, ExpiresAt: wire.Millis(until)}}, err
 }
 
 // verifyLink returns the name of the person that a link lets answer an approval.
@@ -138,7 +142,9 @@ func (h *approvalHandler) verifyLink(ctx context.Context, approval, token string
 		why = "the token by which the link was made is good no longer"
 	}
 	api.NoteRefusal(ctx, why)
-	return "", &locatedError{where: "header.Troupe-Link", hint: "ask whoever sent the link for a new one", err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: why}}
+	return "", &locatedError{where: "header.Troupe-Link",
+		hint: "ask whoever sent the link for a new one",
+		err:  &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: why}}
 }
 
 func (h *approvalHandler) goodToken(ctx context.Context, id string) (bool, error) {

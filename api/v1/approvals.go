@@ -34,11 +34,14 @@ type approvalHandler struct {
 
 func (h *approvalHandler) addApprovalRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "list-approvals", method: http.MethodGet, path: "/v1/approvals", tag: "approvals",
-		summary: "List what tasks ask people for", text: "Of the open ones those first that have waited longest, of others those that began last. A task that asks several people has several."}, h.listApprovals)
+		summary: "List what tasks ask people for",
+		text: "Of the open ones those first that have waited longest, of others those that " +
+			"began last. A task that asks several people has several."}, h.listApprovals)
 	registerOperation(rt, apiOperation{id: "get-approval", method: http.MethodGet, path: "/v1/approvals/{approval}", tag: "approvals",
 		summary: "Read an approval, with what whoever decides has to know"}, h.getApproval)
 	registerOperation(rt, apiOperation{id: "answer-approval", method: http.MethodPost, path: "/v1/approvals/{approval}", tag: "approvals",
-		summary: "Answer an approval", text: "The first answer counts. Every later one is told who gave that, and changes nothing, so a request may be sent again."}, h.answerApproval)
+		summary: "Answer an approval", text: "The first answer counts. Every later one is told " +
+			"who gave that, and changes nothing, so a request may be sent again."}, h.answerApproval)
 	h.addApprovalLinkRoutes(rt)
 }
 
@@ -60,7 +63,8 @@ func (h *approvalHandler) listApprovals(ctx context.Context, in *listApprovalsIn
 	if err != nil {
 		return nil, err
 	}
-	f := persistence.ApprovalFilter{State: flow.ApprovalState(in.State), Task: in.Task, Text: in.Text, Newest: in.State != string(flow.ApprovalOpen), Limit: in.Limit + 1}
+	f := persistence.ApprovalFilter{State: flow.ApprovalState(in.State), Task: in.Task,
+		Text: in.Text, Newest: in.State != string(flow.ApprovalOpen), Limit: in.Limit + 1}
 	if continued {
 		f.After = persistence.Spot{CreatedAt: at.at, ID: at.name}
 	}
@@ -122,14 +126,18 @@ func (h *approvalHandler) toApproval(ctx context.Context, r *persistence.Approva
 			slugs[r.FlowID] = orElse(f.Slug, f.ID)
 		}
 	}
-	return wire.Approval{ID: r.ID(), Task: r.Task, Flow: slugs[r.FlowID], Scope: r.Scope, Node: r.Node, Visit: r.Visit, Key: r.Key, Title: r.Title, State: string(r.State),
-		Since: wire.Millis(r.Since), Until: wire.Millis(r.Due), EndedAt: wire.Millis(r.EndedAt), By: r.By, Comment: r.Comment, Action: r.Action}, nil
+	return wire.Approval{ID: r.ID(), Task: r.Task, Flow: slugs[r.FlowID], Scope: r.Scope,
+		Node: r.Node, Visit: r.Visit, Key: r.Key, Title: r.Title, State: string(r.State),
+		Since: wire.Millis(r.Since), Until: wire.Millis(r.Due), EndedAt: wire.Millis(r.EndedAt),
+		By: r.By, Comment: r.Comment, Action: r.Action}, nil
 }
 
 func (h *approvalHandler) approvalRow(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
 	row, err := h.store.Approval(ctx, id)
 	if errors.Is(err, persistence.ErrNotFound) {
-		return nil, newNotFoundError("path.approval", "GET /v1/approvals lists those that are open; they go with their task", "there is no approval %.300q", id)
+		return nil, newNotFoundError("path.approval",
+			"GET /v1/approvals lists those that are open; they go with their task",
+			"there is no approval %.300q", id)
 	}
 	return row, err
 }
@@ -202,7 +210,10 @@ func (h *approvalHandler) answerOf(ctx context.Context, id string, a *wire.Answe
 		return nil, err
 	}
 	if row.State != flow.ApprovalAnswered {
-		return nil, &locatedError{where: "path.approval", hint: "GET /v1/tasks/" + row.Task + " tells what became of the task", err: flow.Errorf(flow.Conflict, "nobody waits for this decision any longer, and nobody has made it")}
+		return nil, &locatedError{where: "path.approval",
+			hint: "GET /v1/tasks/" + row.Task + " tells what became of the task",
+			err: flow.Errorf(flow.Conflict, "nobody waits for this decision any longer, and "+
+				"nobody has made it")}
 	}
 	told, err := h.toApproval(ctx, row, map[string]string{})
 	return &bodyResponse[wire.Answered]{wire.Answered{Approval: told, Counts: refused == nil}}, err
@@ -254,7 +265,10 @@ func (h *approvalHandler) fitsForm(ctx context.Context, row *persistence.Approva
 	}
 	if problems := open.Form.Check(api.OrNull(a.Value)); len(problems) > 0 {
 		bad := &badAnswer{problems}
-		return &locatedError{where: bad.listFaults()[0].Where, hint: "GET /v1/approvals/" + row.ID() + " has the form", err: errors.Join(flow.Errorf(flow.Invalid, "%s", "the answer does not fit the form: "+problems.Below("value")), bad)}
+		return &locatedError{where: bad.listFaults()[0].Where,
+			hint: "GET /v1/approvals/" + row.ID() + " has the form",
+			err: errors.Join(flow.Errorf(flow.Invalid, "%s",
+				"the answer does not fit the form: "+problems.Below("value")), bad)}
 	}
 	return nil
 }

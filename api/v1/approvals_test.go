@@ -168,7 +168,8 @@ func (s *server) opens(task string, visit int) string {
 
 func TestEachVisitOfAnApprovalHasAnIDAndAnAnswerOfItsOwn(t *testing.T) {
 	onBothStores(t, func(s *server) {
-		task := s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(askAgain), "params": obj{"approval_key": "$params.z", "z": true}})["id"].(string)
+		task := s.call(201, "POST", "/v1/tasks", obj{"flow": s.publish(askAgain),
+			"params": obj{"approval_key": "$params.z", "z": true}})["id"].(string)
 		first := s.opens(task, 1)
 		link := s.call(200, "POST", "/v1/approvals/"+first+"/link", obj{"name": "Bo"})["token"].(string)
 		require.Equal(t, true, s.call(200, "POST", "/v1/approve/"+first, obj{"action": "approved"}, "Troupe-Link", link)["counts"])

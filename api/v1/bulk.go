@@ -18,9 +18,14 @@ import (
 )
 
 func (h *startHandler) addBulkRoutes(rt *apiRouter) {
-	registerOperation(rt, apiOperation{id: "bulk-tasks", method: http.MethodPost, path: "/v1/tasks/bulk", tag: "tasks", summary: "Retry, cancel, pause, resume, rerun or fork many tasks",
-		text: "Up to 1,000 at once; next says whether there are more. Each task takes the command or refuses it by itself, as it would alone, and refusals say why. " +
-			"A request with an id may be sent again: it has its effect once on each task. Rerun and fork take up to 100 at once, and a filter with created_to, so that the tasks they start are none of those it picks."}, h.runBulk)
+	registerOperation(rt, apiOperation{id: "bulk-tasks", method: http.MethodPost,
+		path: "/v1/tasks/bulk", tag: "tasks",
+		summary: "Retry, cancel, pause, resume, rerun or fork many tasks",
+		text: "Up to 1,000 at once; next says whether there are more. Each task takes the " +
+			"command or refuses it by itself, as it would alone, and refusals say why. " +
+			"A request with an id may be sent again: it has its effect once on each task. Rerun " +
+			"and fork take up to 100 at once, and a filter with created_to, so that the tasks " +
+			"they start are none of those it picks."}, h.runBulk)
 }
 
 type bulkInput struct {
@@ -85,9 +90,13 @@ func checkBulk(b *wire.Bulk) error {
 	case b.From != "" && b.Action != "fork":
 		return newInvalidError("body.from", "leave it out, or send the action fork", "only a fork goes on from a node")
 	case !startsAnew(b) && (b.Version > 0 || b.Newest):
-		return newInvalidError("body.version", "leave out version and newest, or send the action rerun or fork", "a task keeps the version it began with")
+		return newInvalidError("body.version",
+			"leave out version and newest, or send the action rerun or fork",
+			"a task keeps the version it began with")
 	case startsAnew(b) && b.Filter != nil && b.Filter.CreatedTo.IsZero():
-		return newInvalidError("body.filter.created_to", "send the present time", "the filter has to say until when tasks were created, or it would pick those that are started for them")
+		return newInvalidError("body.filter.created_to", "send the present time",
+			"the filter has to say until when tasks were created, or it would pick those that "+
+				"are started for them")
 	case b.Gently && b.Force:
 		return newInvalidError("body.force", "send one of them", "a task cannot be canceled gently and by force")
 	}
@@ -142,8 +151,10 @@ func (h *startHandler) bulkFilter(ctx context.Context, b *wire.Bulk) (persistenc
 
 // pickOf converts a filter to the parameters of a list.
 func pickOf(w *wire.TaskFilter) *TaskPick {
-	return &TaskPick{Flow: w.Flow, Version: w.Version, ID: w.IDPrefix, Text: w.Text, State: w.State, Failure: w.Failure, Waits: w.Waits, Queued: w.Queued, Node: w.Node, Label: w.Label,
-		From: w.CreatedFrom.Time, To: w.CreatedTo.Time, EndedFrom: w.EndedFrom.Time, EndedTo: w.EndedTo.Time, Shortest: w.DurationMin, Longest: w.DurationMax}
+	return &TaskPick{Flow: w.Flow, Version: w.Version, ID: w.IDPrefix, Text: w.Text, State: w.State,
+		Failure: w.Failure, Waits: w.Waits, Queued: w.Queued, Node: w.Node, Label: w.Label,
+		From: w.CreatedFrom.Time, To: w.CreatedTo.Time, EndedFrom: w.EndedFrom.Time,
+		EndedTo: w.EndedTo.Time, Shortest: w.DurationMin, Longest: w.DurationMax}
 }
 
 // actsOn returns the states of the tasks that an action applies to.

@@ -39,7 +39,8 @@ func (h *startHandler) startAnew(ctx context.Context, ids []string, b *wire.Bulk
 func (h *startHandler) startFor(ctx context.Context, id string, b *wire.Bulk, key string) (made string, created bool, err error) {
 	of := TaskPath{Task: id}
 	if b.Action == "fork" {
-		forked, err := h.forkTask(ctx, &forkInput{TaskPath: of, Body: wire.Fork{From: b.From, Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
+		forked, err := h.forkTask(ctx, &forkInput{TaskPath: of,
+			Body: wire.Fork{From: b.From, Version: b.Version, Newest: b.Newest, IdempotencyKey: key}})
 		if err != nil {
 			return "", false, err
 		}

@@ -8,7 +8,8 @@ import (
 
 func TestARepeatedBulkRerunStartsEachTaskOnce(t *testing.T) {
 	onBothStores(t, func(s *server) {
-		slug := s.publish(`{"start":"nap","nodes":{"nap":{"kind":"timer","params":{"delay_ms":1}},"say":{"kind":"timer","params":{"delay_ms":1}}},"edges":[{"from":"nap","action":"default","to":"say"}]}`)
+		slug := s.publish(
+			`{"start":"nap","nodes":{"nap":{"kind":"timer","params":{"delay_ms":1}},"say":{"kind":"timer","params":{"delay_ms":1}}},"edges":[{"from":"nap","action":"default","to":"say"}]}`)
 		var olds []any
 		for range 3 {
 			id := s.call(201, "POST", "/v1/tasks", obj{"flow": slug, "labels": obj{"part": "old"}})["id"].(string)
@@ -35,7 +36,8 @@ func TestARepeatedBulkRerunStartsEachTaskOnce(t *testing.T) {
 				require.Equal(s, olds[i], task["forked_from"])
 			}
 			again := bulk()
-			require.Equal(s, []any{2.0, 0.0, 2.0, 0.0}, bulkOf(again), "the same request starts nothing twice, and picks nothing that it has started")
+			require.Equal(s, []any{2.0, 0.0, 2.0, 0.0}, bulkOf(again),
+				"the same request starts nothing twice, and picks nothing that it has started")
 			require.Equal(s, done["started"], again["started"])
 			body["cursor"] = done["next"]
 			require.Equal(s, olds[2:], values(obj{"items": bulk()["started"]}, "task"))

@@ -34,7 +34,8 @@ func TestManyTasksAreGivenACommandAtOnce(t *testing.T) {
 
 		done := bulk("a", obj{"action": "pause", "filter": obj{"flow": []string{slug}, "label": []string{"part:0"}}, "limit": 2})
 		require.Equal(s, []any{2.0, 2.0, 0.0, 0.0}, bulkOf(done))
-		rest := obj{"action": "pause", "filter": obj{"flow": []string{slug}, "label": []string{"part:0"}}, "limit": 2, "cursor": done["next"]}
+		rest := obj{"action": "pause", "filter": obj{"flow": []string{slug},
+			"label": []string{"part:0"}}, "limit": 2, "cursor": done["next"]}
 		done = bulk("a", rest)
 		require.Equal(s, []any{1.0, 1.0, 0.0, 0.0}, bulkOf(done))
 		require.NotContains(s, done, "next")
@@ -44,13 +45,16 @@ func TestManyTasksAreGivenACommandAtOnce(t *testing.T) {
 		require.Equal(s, []any{6.0, 2.0, 0.0, 4.0}, bulkOf(done))
 		require.Equal(s, []any{"conflict", "conflict", "conflict", "not_found"}, values(obj{"items": done["refusals"]}, "kind"))
 		require.Equal(s, "there is no task \"task-none\"", values(obj{"items": done["refusals"]}, "what")[3])
-		require.Equal(s, []any{5.0, 0.0, 2.0, 3.0}, bulkOf(bulk("b", obj{"action": "pause", "ids": ids})), "the same request changes nothing again")
+		require.Equal(s, []any{5.0, 0.0, 2.0, 3.0},
+			bulkOf(bulk("b", obj{"action": "pause", "ids": ids})), "the same request changes nothing again")
 
 		require.Equal(s, []any{5.0, 5.0, 0.0, 0.0}, bulkOf(bulk("", obj{"action": "resume", "filter": all})))
 		require.Equal(s, []any{5.0, 5.0, 0.0, 0.0}, bulkOf(bulk("", obj{"action": "cancel", "force": true, "filter": all})))
 		require.Equal(s, []any{5.0, 0.0, 5.0, 0.0}, bulkOf(bulk("", obj{"action": "cancel", "ids": ids})), "what has ended stays as it is")
 		require.Equal(s, []any{0.0, 0.0, 0.0, 0.0}, bulkOf(bulk("", obj{"action": "retry", "filter": all})), "none has failed")
-		require.Equal(s, []any{5.0, 0.0, 0.0, 5.0}, bulkOf(bulk("", obj{"action": "retry", "filter": obj{"flow": []string{slug}, "state": []string{"canceled"}}})))
+		require.Equal(s, []any{5.0, 0.0, 0.0, 5.0},
+			bulkOf(bulk("", obj{"action": "retry", "filter": obj{"flow": []string{slug},
+				"state": []string{"canceled"}}})))
 	})
 }
 
@@ -104,8 +108,8 @@ func TestABulkNeedsEitherAFilterOrIDs(t *testing.T) {
 	}
 }
 
-// TestBulkFiltersHaveAllParametersOfLists compares the fields of a bulk filter with the parameters of
-// the list.
+// TestBulkFiltersHaveAllParametersOfLists compares the fields of a bulk filter with the parameters
+// of the list.
 func TestBulkFiltersHaveAllParametersOfLists(t *testing.T) {
 	fields, parameters := map[string]bool{}, map[string]bool{}
 	for f := range reflect.TypeFor[wire.TaskFilter]().Fields() {

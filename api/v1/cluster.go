@@ -36,13 +36,19 @@ func (h *clusterHandler) addClusterRoutes(rt *apiRouter) {
 		return
 	}
 	registerOperation(rt, apiOperation{id: "list-members", method: http.MethodGet, path: "/v1/cluster/members", tag: "cluster",
-		summary: "List the members of the cluster", text: "It says the same on every member: it is read from the store, which decides. Tasks are counted, which takes longer the more there are that have not ended."}, h.listMembers)
+		summary: "List the members of the cluster",
+		text: "It says the same on every member: it is read from the store, which decides. " +
+			"Tasks are counted, which takes longer the more there are that have not ended."}, h.listMembers)
 	registerOperation(rt, apiOperation{id: "list-shards", method: http.MethodGet, path: "/v1/cluster/shards", tag: "cluster",
 		summary: "List who owns which shards, and which moved"}, h.getShards)
-	registerOperation(rt, apiOperation{id: "drain-member", method: http.MethodPost, path: "/v1/cluster/members/{member}/drain", tag: "cluster",
+	registerOperation(rt, apiOperation{id: "drain-member", method: http.MethodPost,
+		path: "/v1/cluster/members/{member}/drain", tag: "cluster",
 		summary: "Have a member hand its tasks over",
-		text:    "It lives on and answers requests, and takes no tasks until it is started again, or DELETE says that it stays. Any member may be asked. A second time changes nothing."}, h.drainMember)
-	registerOperation(rt, apiOperation{id: "undrain-member", method: http.MethodDelete, path: "/v1/cluster/members/{member}/drain", tag: "cluster",
+		text: "It lives on and answers requests, and takes no tasks until it is started " +
+			"again, or DELETE says that it stays. Any member may be asked. A second time " +
+			"changes nothing."}, h.drainMember)
+	registerOperation(rt, apiOperation{id: "undrain-member", method: http.MethodDelete,
+		path: "/v1/cluster/members/{member}/drain", tag: "cluster",
 		summary: "Have a member take tasks again"}, h.undrainMember)
 }
 

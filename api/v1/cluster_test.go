@@ -18,7 +18,9 @@ type pair struct{ draining bool }
 var noon = wire.Time{Time: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)}
 
 func (p *pair) second() wire.Member {
-	m := wire.Member{Name: "second", Incarnation: "J2", State: "living", Version: "1.2.3", URL: "http://second:8070", Gossip: "second:8071", JoinedAt: noon, LeaseMS: 1900, Shards: 512, Active: 3, Resting: 4}
+	m := wire.Member{Name: "second", Incarnation: "J2", State: "living", Version: "1.2.3",
+		URL: "http://second:8070", Gossip: "second:8071", JoinedAt: noon, LeaseMS: 1900,
+		Shards: 512, Active: 3, Resting: 4}
 	if p.draining {
 		m.State = "draining"
 	}
@@ -59,9 +61,11 @@ func TestMembersAreListed(t *testing.T) {
 	require.Equal(t, "north", c["name"])
 	require.EqualValues(t, 512, c["unowned"])
 	first, second := c["items"].([]any)[0].(obj), c["items"].([]any)[1].(obj)
-	require.Equal(t, obj{"name": "first", "incarnation": "J1", "state": "gone", "joined_at": "2026-01-02T12:00:00.000Z", "ended_at": "2026-01-02T12:00:00.000Z",
+	require.Equal(t, obj{"name": "first", "incarnation": "J1", "state": "gone",
+		"joined_at": "2026-01-02T12:00:00.000Z", "ended_at": "2026-01-02T12:00:00.000Z",
 		"lease_ms": 0., "shards": 0., "active": 0., "resting": 0.}, first)
-	require.Equal(t, obj{"name": "second", "incarnation": "J2", "state": "living", "version": "1.2.3", "url": "http://second:8070", "gossip": "second:8071",
+	require.Equal(t, obj{"name": "second", "incarnation": "J2", "state": "living",
+		"version": "1.2.3", "url": "http://second:8070", "gossip": "second:8071",
 		"joined_at": "2026-01-02T12:00:00.000Z", "lease_ms": 1900., "shards": 512., "active": 3., "resting": 4.}, second)
 }
 
@@ -69,7 +73,8 @@ func TestShardsAndTheirMovesAreListed(t *testing.T) {
 	s := start(t)
 	shards := s.get("/v1/cluster/shards?task=x")
 	require.Equal(t, []any{obj{"shard": 7., "owner": "J2", "member": "second", "active": 1., "resting": 0.}}, shards["items"])
-	require.Equal(t, []any{obj{"at": "2026-01-02T12:00:00.000Z", "shards": 512., "to": obj{"incarnation": "J2", "name": "second"}}}, shards["moves"])
+	require.Equal(t, []any{obj{"at": "2026-01-02T12:00:00.000Z", "shards": 512.,
+		"to": obj{"incarnation": "J2", "name": "second"}}}, shards["moves"])
 	s.refused(503, "", "GET", "/v1/cluster/shards?task=away", nil)
 }
 

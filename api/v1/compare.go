@@ -14,7 +14,8 @@ import (
 func (h *historyHandler) addCompareRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "compare-tasks", method: http.MethodGet, path: "/v1/tasks/{task}/compare/{other}", tag: "tasks",
 		summary: "Compare two tasks node by node",
-		text:    "Such as one that failed and its fork, or a slow one and a quick one; they may be of two versions, or of two flows. It costs what both histories do."}, h.compareTasks)
+		text: "Such as one that failed and its fork, or a slow one and a quick one; they may " +
+			"be of two versions, or of two flows. It costs what both histories do."}, h.compareTasks)
 }
 
 type compareInput struct {
@@ -94,7 +95,8 @@ func toVisit(v *flow.Visit) *wire.VisitTold {
 	if v == nil {
 		return nil
 	}
-	told := &wire.VisitTold{State: string(v.Status), Action: v.Action, Reason: v.Reason, Error: v.Error, Attempts: v.Attempts, Units: v.Units,
+	told := &wire.VisitTold{State: string(v.Status), Action: v.Action, Reason: v.Reason,
+		Error: v.Error, Attempts: v.Attempts, Units: v.Units,
 		Output: v.Output.Begin, OutputBytes: v.Output.Bytes}
 	if v.StartedAt > 0 && v.EndedAt > 0 {
 		told.DurationMS = v.EndedAt - v.StartedAt

@@ -12,7 +12,8 @@ import (
 func TestAForkIsComparedWithTheTaskItGoesOnFrom(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug, reserve, charge := s.unique("order"), s.unique("reserve"), s.unique("charge")
-		s.call(201, "PUT", "/v1/flows/"+slug, strings.NewReplacer("SERVICE", charge, "service: reserve", "service: "+reserve).Replace(order), "Content-Type", "application/yaml")
+		s.call(201, "PUT", "/v1/flows/"+slug, strings.NewReplacer("SERVICE", charge,
+			"service: reserve", "service: "+reserve).Replace(order), "Content-Type", "application/yaml")
 		a := s.call(201, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"sku": "tea", "amount": 3}})["id"].(string)
 		s.report(reserve, flow.Report{Output: []byte(`"shelf 4"`)})
 		s.report(charge, flow.Report{Error: "declined", Fatal: true})
@@ -24,7 +25,8 @@ func TestAForkIsComparedWithTheTaskItGoesOnFrom(t *testing.T) {
 		s.report(reserve, flow.Report{Output: []byte(`"shelf 5"`)})
 
 		told := s.get("/v1/tasks/" + a + "/compare/" + b)
-		require.Equal(s, []any{1.0, 1.0, 0.0, 0.0, 1.0}, []any{told["same"], told["different"], told["only_a"], told["only_b"], told["first"]})
+		require.Equal(s, []any{1.0, 1.0, 0.0, 0.0, 1.0}, []any{told["same"], told["different"],
+			told["only_a"], told["only_b"], told["first"]})
 		visits := told["visits"].([]any)
 		require.Equal(s, []any{}, visits[0].(obj)["differs"])
 		require.Equal(s, `"shelf 4"`, visits[0].(obj)["b"].(obj)["output"])

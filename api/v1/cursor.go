@@ -62,7 +62,9 @@ func (p *Paging) parseHistoryCursor() (at flow.Place, err error) {
 }
 
 func noCursor() error {
-	return newInvalidError("query.cursor", "send the next of the page before as it is, with the same other parameters", "the cursor is none of ours")
+	return newInvalidError("query.cursor",
+		"send the next of the page before as it is, with the same other parameters",
+		"the cursor is none of ours")
 }
 
 // cutPage returns one page of a list that may have one more item, and reports whether it has.

@@ -35,16 +35,22 @@ func (hh *hookHandler) addDeliveryRoute(rt *apiRouter) {
 	rt.huma.OpenAPI().AddOperation(&huma.Operation{
 		OperationID: "deliver", Method: http.MethodPost, Path: deliveryPath, Tags: []string{"hooks"}, Security: []map[string][]string{{}},
 		Summary: "Deliver something to a hook",
-		Description: "Starts a task, or signals one, as the hook says. No token is needed: a delivery is signed by HMAC-SHA256 with the hook's secret, " +
-			"in the form of Standard Webhooks (the headers `webhook-id`, `webhook-timestamp` and `webhook-signature`), of GitHub or of Stripe, as the hook says. " +
-			"One that is more than five minutes old is refused. A repeated one is answered as the first one was, and nothing is done again. " +
+		Description: "Starts a task, or signals one, as the hook says. No token is needed: a " +
+			"delivery is signed by HMAC-SHA256 with the hook's secret, " +
+			"in the form of Standard Webhooks (the headers `webhook-id`, `webhook-timestamp` " +
+			"and `webhook-signature`), of GitHub or of Stripe, as the hook says. " +
+			"One that is more than five minutes old is refused. A repeated one is answered as " +
+			"the first one was, and nothing is done again. " +
 			"What is not signed rightly, and what is sent to a hook that is not there, is refused in the same way (401).",
-		Parameters: []*huma.Param{{Name: "hook", In: "path", Required: true, Description: "name of the hook", Schema: &huma.Schema{Type: huma.TypeString}}},
+		Parameters: []*huma.Param{{Name: "hook", In: "path", Required: true,
+			Description: "name of the hook", Schema: &huma.Schema{Type: huma.TypeString}}},
 		RequestBody: &huma.RequestBody{Description: "JSON, a form or a text, of 1 MiB at most", Content: map[string]*huma.MediaType{
 			"application/json": {Schema: &huma.Schema{Description: "any JSON"}}}},
 		Responses: map[string]*huma.Response{"default": rt.problemResponse(),
 			"200": {Description: "OK", Content: map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.Delivered](schemas)}}},
-			"201": {Description: "Created: a task was started", Content: map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.Delivered](schemas)}}}},
+			"201": {Description: "Created: a task was started",
+				Content: map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.Delivered](
+					schemas)}}}},
 	})
 }
 
@@ -95,7 +101,8 @@ func (hh *hookHandler) acceptDelivery(w http.ResponseWriter, r *http.Request) (*
 	}
 	now := hh.engine.Now()
 	sum := sha256.Sum256(text)
-	return hh.deliverOnce(r.Context(), compiled, &act, done, persistence.Delivery{Hook: h.Name, ID: d.ID, Digest: hex.EncodeToString(sum[:]),
+	return hh.deliverOnce(r.Context(), compiled, &act, done, persistence.Delivery{Hook: h.Name,
+		ID: d.ID, Digest: hex.EncodeToString(sum[:]),
 		At: now.UnixMilli(), Until: signed.Until(now).UnixMilli()})
 }
 
@@ -159,7 +166,8 @@ func (hh *hookHandler) signedFor(r *http.Request, name string, text []byte) (*pe
 func (hh *hookHandler) refuseUnsigned(r *http.Request, why string) error {
 	hh.logRefusal(r, why)
 	return &locatedError{where: "path.hook", hint: "check the name of the hook, its secret, and how the delivery is signed",
-		err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: "there is no such hook, or the delivery is not signed with its secret"}}
+		err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied,
+			Text: "there is no such hook, or the delivery is not signed with its secret"}}
 }
 
 // logRefusal logs a reason once per host. A reason contains no text of the sender.
@@ -174,7 +182,8 @@ func (hh *hookHandler) logRefusal(r *http.Request, why string) {
 }
 
 // deliverOnce carries out a delivery unless that was done before.
-func (hh *hookHandler) deliverOnce(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.Delivered, d persistence.Delivery) (*wire.Delivered, error) {
+func (hh *hookHandler) deliverOnce(ctx context.Context, h *hook.Hook, act *hook.Act,
+	done *wire.Delivered, d persistence.Delivery) (*wire.Delivered, error) {
 	known, err := hh.store.BeginDelivery(ctx, d)
 	if err != nil {
 		return nil, err

@@ -12,7 +12,9 @@ import (
 func (h *flowHandler) addDiffRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "diff-versions", method: http.MethodGet, path: "/v1/flows/{flow}/diff", tag: "flows",
 		summary: "See how two versions of a flow differ",
-		text:    "In what it is compiled to, so the order of keys and other ways to write the same make no difference. Tells how many tasks go on with the older version, too."}, h.diffVersions)
+		text: "In what it is compiled to, so the order of keys and other ways to write the " +
+			"same make no difference. Tells how many tasks go on with the older version, too."},
+		h.diffVersions)
 }
 
 type diffInput struct {
@@ -36,7 +38,8 @@ func (h *flowHandler) diffVersions(ctx context.Context, in *diffInput) (*bodyRes
 			return nil, err
 		}
 		if number == 0 {
-			return nil, newNotFoundError("query.from", "publish another version first", "flow %s has no version before %d", nameOf(f), to.Number)
+			return nil, newNotFoundError("query.from", "publish another version first",
+				"flow %s has no version before %d", nameOf(f), to.Number)
 		}
 	}
 	from, err := h.catalog.findVersion(ctx, "query.from", f, number)
@@ -56,7 +59,8 @@ func (h *flowHandler) diffVersions(ctx context.Context, in *diffInput) (*bodyRes
 		answer.Changes = append(answer.Changes, wire.FlowChange(c))
 	}
 	older := min(from.Number, to.Number)
-	answer.UnderWay, err = h.finder.countListed(ctx, TaskPick{Flow: []string{nameOf(f)}, Version: older, State: []string{"pending", "running", "canceling"}})
+	answer.UnderWay, err = h.finder.countListed(ctx, TaskPick{Flow: []string{nameOf(f)},
+		Version: older, State: []string{"pending", "running", "canceling"}})
 	return &bodyResponse[wire.FlowDiff]{answer}, err
 }
 

@@ -18,7 +18,8 @@ func TestTwoVersionsOfAFlowAreCompared(t *testing.T) {
 		require.Equal(t, []any{1.0, 2.0, 1.0}, []any{d["from"], d["to"], d["under_way"].(obj)["count"]})
 		changes := d["changes"].([]any)
 		require.Len(t, changes, 1)
-		require.Equal(t, obj{"what": "node", "how": "changed", "node": "a", "field": "handler", "old": `{"service":"bank"}`, "new": `{"service":"till"}`}, changes[0])
+		require.Equal(t, obj{"what": "node", "how": "changed", "node": "a", "field": "handler",
+			"old": `{"service":"bank"}`, "new": `{"service":"till"}`}, changes[0])
 		require.Len(t, s.get("/v1/tasks?" + d["under_way"].(obj)["query"].(string))["items"], 1, "the number and its list agree")
 		require.Equal(t, `{"service":"till"}`, s.get(path + "?from=2&to=1")["changes"].([]any)[0].(obj)["old"])
 		require.Empty(t, s.get(path + "?from=2&to=2")["changes"])

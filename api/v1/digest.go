@@ -14,7 +14,8 @@ import (
 func (h *historyHandler) addDigestRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "get-digest", method: http.MethodGet, path: "/v1/tasks/{task}/digest", tag: "tasks",
 		summary: "See how far a task's nodes are",
-		text: "All nodes of a scope at once, in columns and without values, also of a task that is over. It costs what the flow costs, not what the history does. " +
+		text: "All nodes of a scope at once, in columns and without values, also of a task that " +
+			"is over. It costs what the flow costs, not what the history does. " +
 			"The channel digest:ID of /v1/ws tells what changes from there on."}, h.getDigest)
 }
 
@@ -131,11 +132,15 @@ func (d *digestBuilder) buildHead() wire.DigestHead {
 // buildDigest returns the whole state.
 func (d *digestBuilder) buildDigest() wire.Digest {
 	v := d.view
-	all := wire.Digest{Task: v.ID, Flow: orElse(v.FlowSlug, v.FlowID), Version: v.VersionNumber, VersionID: v.VersionID, Mode: string(v.State.Plan.Root.Mode()),
-		Base: v.State.CreatedAt, CreatedAt: wire.Millis(v.State.CreatedAt), Scopes: make([]wire.ScopeDigest, 0, len(d.scopes)), DigestHead: d.buildHead()}
+	all := wire.Digest{Task: v.ID, Flow: orElse(v.FlowSlug, v.FlowID), Version: v.VersionNumber,
+		VersionID: v.VersionID, Mode: string(v.State.Plan.Root.Mode()),
+		Base: v.State.CreatedAt, CreatedAt: wire.Millis(v.State.CreatedAt),
+		Scopes: make([]wire.ScopeDigest, 0, len(d.scopes)), DigestHead: d.buildHead()}
 	for _, sc := range d.scopes {
 		sc.lastDigest = sc.at.State.Digest(sc.at.Scope, sc.order)
-		told := wire.ScopeDigest{Scope: sc.path, Mode: string(sc.at.Scope.Plan.Mode()), Nodes: make([]string, len(sc.order)), DigestColumns: columnsOf(sc.lastDigest, everyIndex(len(sc.lastDigest)), all.Base)}
+		told := wire.ScopeDigest{Scope: sc.path, Mode: string(sc.at.Scope.Plan.Mode()),
+			Nodes: make([]string, len(sc.order)), DigestColumns: columnsOf(sc.lastDigest,
+				everyIndex(len(sc.lastDigest)), all.Base)}
 		for i, n := range sc.order {
 			told.Nodes[i] = n.Key
 		}
@@ -155,7 +160,8 @@ func (d *digestBuilder) buildChanges() wire.DigestChanges {
 			}
 		}
 		if sc.lastDigest = now; len(at) > 0 {
-			all.Scopes = append(all.Scopes, wire.ScopeChanges{Scope: sc.path, At: at, DigestColumns: columnsOf(now, at, d.view.State.CreatedAt)})
+			all.Scopes = append(all.Scopes, wire.ScopeChanges{Scope: sc.path, At: at,
+				DigestColumns: columnsOf(now, at, d.view.State.CreatedAt)})
 		}
 	}
 	return all
@@ -173,7 +179,8 @@ func everyIndex(n int) []int {
 const maxErrorNodes = 100
 
 // digestStates holds the numbers of states in digests.
-var digestStates = map[flow.StepStatus]int{flow.StepCreated: 0, flow.StepStarted: 1, flow.StepCompleted: 2, flow.StepFailed: 3, flow.StepSkipped: 4}
+var digestStates = map[flow.StepStatus]int{flow.StepCreated: 0, flow.StepStarted: 1,
+	flow.StepCompleted: 2, flow.StepFailed: 3, flow.StepSkipped: 4}
 
 // columnsOf returns the columns for some nodes of a scope.
 func columnsOf(nodes []flow.NodeDigest, at []int, base int64) wire.DigestColumns {

@@ -162,5 +162,7 @@ func (f *digestFeed) sendEnd(to stream.Listener) error {
 	if !state.Status.Ended() {
 		return stream.ErrBrokenOff
 	}
-	return to.Send([]stream.Message{{Event: wire.StreamEnd, Data: jsonLine(&wire.End{Task: f.task, State: string(state.Status), Error: state.Error, Followed: state.Followed})}})
+	return to.Send([]stream.Message{{Event: wire.StreamEnd,
+		Data: jsonLine(&wire.End{Task: f.task, State: string(state.Status), Error: state.Error,
+			Followed: state.Followed})}})
 }

@@ -131,7 +131,9 @@ func said[T any](t *testing.T, m wire.StreamMessage) (what T) {
 
 func TestAGraphHasTheNodesOfItsDigest(t *testing.T) {
 	s := start(t)
-	text := "mode: dag\nnodes:\n  fetch: {service: fetch, compensate: undo}\n  B:\n    kind: branch\n    depends_on: [fetch]\n    when: {expr: run.n > 1}\n    flow:\n      nodes:\n        sign: {route: direct}\n  undo: {service: fetch}\n"
+	text := "mode: dag\nnodes:\n  fetch: {service: fetch, compensate: undo}\n  B:\n    kind: " +
+		"branch\n    depends_on: [fetch]\n    when: {expr: run.n > 1}\n    flow:\n      " +
+		"nodes:\n        sign: {route: direct}\n  undo: {service: fetch}\n"
 	drawn := s.call(200, "POST", "/v1/validate?graph=true", text, "Content-Type", "application/yaml")
 	require.Equal(t, true, drawn["valid"])
 	nodes := drawn["graph"].(obj)["nodes"].([]any)
@@ -148,7 +150,8 @@ func TestAGraphHasTheNodesOfItsDigest(t *testing.T) {
 	}
 	require.Equal(t, d["scopes"].([]any)[0].(obj)["nodes"], keys)
 	s.refused(404, "path.version", "GET", "/v1/flows/"+task["flow"].(string)+"/versions/9/graph", nil)
-	broken := s.call(200, "POST", "/v1/validate?graph=true", "mode: dag\nnodes:\n  a: {service: s, depends_on: [b]}\n", "Content-Type", "application/yaml")
+	broken := s.call(200, "POST", "/v1/validate?graph=true",
+		"mode: dag\nnodes:\n  a: {service: s, depends_on: [b]}\n", "Content-Type", "application/yaml")
 	require.Equal(t, false, broken["valid"])
 	require.Len(t, broken["graph"].(obj)["nodes"], 1, "what can be understood is drawn")
 }

@@ -27,7 +27,8 @@ func (in *eventsInput) matchesEvent(e *wire.Event) bool {
 		return true
 	}
 	text := strings.ToLower(in.Text)
-	return slices.ContainsFunc([]string{e.Node, e.Key, e.Error, e.Reason, e.Note, e.Worker}, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
+	return slices.ContainsFunc([]string{e.Node, e.Key, e.Error, e.Reason, e.Note, e.Worker},
+		func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 
 // eventsPicked returns a page of matching events that follow a position.

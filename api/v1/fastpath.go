@@ -19,11 +19,13 @@ import (
 const fastBody = 256 << 10
 
 // asDescribed reads a body as strictly as its schema does: only known names, in the exact case.
-var asDescribed = experimental.JoinOptions(asEncodingJSON, experimental.RejectUnknownMembers(true), experimental.MatchCaseInsensitiveNames(false))
+var asDescribed = experimental.JoinOptions(asEncodingJSON, experimental.RejectUnknownMembers(true),
+	experimental.MatchCaseInsensitiveNames(false))
 
 // registerFast adds a fast route beside the framework's. read fills an input from a request and its
 // body, and reports whether it satisfies the whole schema.
-func registerFast[I, O any](rt *apiRouter, pattern, id string, read func(*http.Request, []byte, *I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
+func registerFast[I, O any](rt *apiRouter, pattern, id string, read func(*http.Request, []byte,
+	*I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
 	need := roles[id]
 	rt.fast.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if !isPlain(r) || rt.checkRole(r.Context(), need) != nil {
@@ -66,7 +68,8 @@ func isPlain(r *http.Request) bool {
 
 func (s *service) addFastRoutes() {
 	s.apiRouter.fast.Handle("/", s.apiRouter.mux)
-	registerFast(s.apiRouter, "POST /v1/tasks", "start-task", readStart, s.starts.startTask, func(o *startAnswer) (int, any) { return o.Status, o.Body })
+	registerFast(s.apiRouter, "POST /v1/tasks", "start-task", readStart, s.starts.startTask,
+		func(o *startAnswer) (int, any) { return o.Status, o.Body })
 	registerFast(s.apiRouter, "POST /v1/tasks/starts", "start-tasks", readStarts, s.starts.startTasks, bodyOf)
 	registerFast(s.apiRouter, "POST /v1/workers/{worker}/poll", "poll-jobs", readPoll, s.workers.pollJobs, bodyOf)
 	registerFast(s.apiRouter, "POST /v1/workers/{worker}/reports", "report-jobs", readReports, s.jobs.reportJobs, bodyOf)
@@ -99,7 +102,8 @@ func readStarts(r *http.Request, body []byte, in *startsInput) bool {
 
 func readPoll(r *http.Request, body []byte, in *pollInput) bool {
 	b := &in.Body
-	return readWorker(r, &in.WorkerPath) && experimental.Unmarshal(body, b, asDescribed) == nil && isWanted(&b.Wanted) && b.WaitMS >= 0 && b.WaitMS <= 60_000
+	return readWorker(r, &in.WorkerPath) && experimental.Unmarshal(body, b, asDescribed) == nil &&
+		isWanted(&b.Wanted) && b.WaitMS >= 0 && b.WaitMS <= 60_000
 }
 
 func isWanted(w *wire.Wanted) bool {

@@ -19,7 +19,8 @@ func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 	s := start(t)
 	slug := s.publish(waits)
 	queue := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"x"}}}`)
-	uuids := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|"20\d\d-[^"]*Z"|"request":"[^"]*"|[0-9a-f]{32}(-[0-9a-f]{16})?`)
+	uuids := regexp.MustCompile(
+		`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|"20\d\d-[^"]*Z"|"request":"[^"]*"|[0-9a-f]{32}(-[0-9a-f]{16})?`)
 	ask := func(path, body, accept string) string {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+path, strings.NewReader(body))
 		require.NoError(t, err)
@@ -60,7 +61,9 @@ func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 		{tasks, `{"flow":`},
 		{tasks, `{}`},
 		{tasks, `[]`},
-		{starts, `{"starts":[{"flow":"` + slug + `","params":{"a":1},"labels":{"k":"v"}},{"flow":"nobody's"},{"flow":"` + slug + `","wait_ms":1}]}`},
+		{starts, `{"starts":[{"flow":"` + slug +
+			`","params":{"a":1},"labels":{"k":"v"}},{"flow":"nobody's"},{"flow":"` + slug +
+			`","wait_ms":1}]}`},
 		{starts, `{"starts":[{"flow":"` + slug + `"},{"flow":""}]}`},
 		{starts, `{"starts":[{"flow":"` + slug + `"}],"more":1}`},
 		{starts, `{"starts":[{"flow":"` + slug + `","version":-1}]}`},
@@ -102,7 +105,8 @@ func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 		}
 		fast, framework := ask(c.path, c.body, "application/json"), ask(c.path, c.body, "application/json, text/html;q=0.1")
 		if strings.Contains(c.body, "idempotency_key") { // the second one gets the existing task
-			fast, framework = strings.Replace(fast, "201 Created", "200 OK", 1), strings.Replace(framework, `"created":false`, `"created":true`, 1)
+			fast, framework = strings.Replace(fast, "201 Created", "200 OK", 1),
+				strings.Replace(framework, `"created":false`, `"created":true`, 1)
 		}
 		require.Equal(t, framework, fast, c.body)
 	}
@@ -125,7 +129,8 @@ func manyLabels(n int) string {
 
 func TestAFastRouteChecksRoles(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"root"} })
-	for role, want := range map[string][]int{"viewer": {403, 403, 403, 403}, "operator": {404, 403, 403, 200}, "worker": {403, 200, 200, 403}} {
+	for role, want := range map[string][]int{"viewer": {403, 403, 403, 403},
+		"operator": {404, 403, 403, 200}, "worker": {403, 200, 200, 403}} {
 		made, err := s.as("root").CreateToken(t.Context(), wire.CreateToken{Name: role, Role: role})
 		require.NoError(t, err)
 		for i, request := range []struct{ path, body string }{
@@ -134,7 +139,8 @@ func TestAFastRouteChecksRoles(t *testing.T) {
 			{"/v1/workers/w/reports", `{"reports":[{"job":"j","token":"x"}]}`},
 			{"/v1/tasks/starts", `{"starts":[{"flow":"nobody's"}]}`},
 		} {
-			require.Equal(t, want[i], s.send("POST", request.path, request.body, "Authorization", "Bearer "+made.Secret).status, "%s: %s", role, request.path)
+			require.Equal(t, want[i], s.send("POST", request.path, request.body, "Authorization",
+				"Bearer "+made.Secret).status, "%s: %s", role, request.path)
 		}
 	}
 }

@@ -115,7 +115,8 @@ func (h *flowHandler) addSummaries(ctx context.Context, flows []wire.Flow) error
 		flows[i].Summary = &wire.FlowSummary{Since: wire.Millis(since), Newest: []wire.TaskState{}}
 		of[ids[i]] = flows[i].Summary
 	}
-	rows, err := h.store.ReadStats(ctx, persistence.StatsFilter{Flows: ids, Width: persistence.StatsHour, From: since, To: now.UnixMilli() + 1})
+	rows, err := h.store.ReadStats(ctx, persistence.StatsFilter{Flows: ids,
+		Width: persistence.StatsHour, From: since, To: now.UnixMilli() + 1})
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,9 @@ func TestFlowsThatAreDeletedMeanwhileMoveNoOthers(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		made := []int64{1, 2, 3, 3, 3, 4, 5, 6}
 		for i, at := range made {
-			require.NoError(s, s.store.CreateFlow(s.Context(), persistence.Flow{ID: fmt.Sprint("flow-", i), Slug: fmt.Sprint("f", i), Name: "f", CreatedAt: at}))
+			require.NoError(s, s.store.CreateFlow(s.Context(),
+				persistence.Flow{ID: fmt.Sprint("flow-", i), Slug: fmt.Sprint("f", i), Name: "f",
+					CreatedAt: at}))
 		}
 		page := s.get("/v1/flows?limit=4")
 		require.Equal(s, []string{"f7", "f6", "f5", "f4"}, slugs(page))

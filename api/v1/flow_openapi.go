@@ -33,7 +33,8 @@ func (h *flowHandler) getOpenAPI(ctx context.Context, in *versionInput) (*bodyRe
 }
 
 // flowRoutes holds the routes that a client of one flow needs.
-var flowRoutes = map[string][]string{"/v1/tasks": {"post"}, "/v1/tasks/{task}": {"get"}, "/v1/tasks/{task}/signal": {"post"}, "/v1/tasks/{task}/cancel": {"post"}}
+var flowRoutes = map[string][]string{"/v1/tasks": {"post"}, "/v1/tasks/{task}": {"get"},
+	"/v1/tasks/{task}/signal": {"post"}, "/v1/tasks/{task}/cancel": {"post"}}
 
 // openAPIDocument is a decoded OpenAPI document.
 type openAPIDocument map[string]any

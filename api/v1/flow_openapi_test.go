@@ -39,7 +39,8 @@ func TestAFlowHasAnOpenAPIDocument(t *testing.T) {
 
 func TestNumbersInTheDescriptionOfAFlowKeepTheirDigits(t *testing.T) {
 	s := start(t)
-	got := s.send("PUT", "/v1/flows/numbers", `{"inputs":{"n":{"type":"int","max":9007199254740993},"x":{"type":"number","default":1e400}},"start":"a","nodes":{"a":{"kind":"choice","default_action":"done"}}}`,
+	got := s.send("PUT", "/v1/flows/numbers",
+		`{"inputs":{"n":{"type":"int","max":9007199254740993},"x":{"type":"number","default":1e400}},"start":"a","nodes":{"a":{"kind":"choice","default_action":"done"}}}`,
 		"Content-Type", "application/json")
 	require.Equal(t, 201, got.status, string(got.body))
 	got = s.send("GET", "/v1/flows/numbers/versions/1/openapi", nil)

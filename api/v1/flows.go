@@ -38,32 +38,44 @@ type flowCatalog struct {
 }
 
 func (h *flowHandler) addFlowRoutes(rt *apiRouter) {
-	registerOperation(rt, apiOperation{id: "publish-flow", method: http.MethodPut, path: "/v1/flows/{flow}", tag: "flows", created: true, body: h.definitionBody(),
+	registerOperation(rt, apiOperation{id: "publish-flow", method: http.MethodPut,
+		path: "/v1/flows/{flow}", tag: "flows", created: true, body: h.definitionBody(),
 		summary: "Publish a version",
-		text:    "Makes a definition the newest version of the flow with this slug. The content that the newest version has already changes nothing."}, h.publishAs)
-	registerOperation(rt, apiOperation{id: "publish-named-flow", method: http.MethodPost, path: "/v1/flows", tag: "flows", created: true, body: h.definitionBody(),
+		text: "Makes a definition the newest version of the flow with this slug. The content " +
+			"that the newest version has already changes nothing."}, h.publishAs)
+	registerOperation(rt, apiOperation{id: "publish-named-flow", method: http.MethodPost,
+		path: "/v1/flows", tag: "flows", created: true, body: h.definitionBody(),
 		summary: "Publish a version of the flow that the definition names",
 		text:    "As PUT /v1/flows/{flow}; the slug is sent along or made from the definition's name."}, h.publishFlow)
-	registerOperation(rt, apiOperation{id: "validate-definition", method: http.MethodPost, path: "/v1/validate", tag: "flows", body: h.definitionBody(),
+	registerOperation(rt, apiOperation{id: "validate-definition", method: http.MethodPost,
+		path: "/v1/validate", tag: "flows", body: h.definitionBody(),
 		summary: "Check a definition", text: "Tells all its problems, with their places. Nothing is kept."}, h.validateDefinition)
 	registerOperation(rt, apiOperation{id: "list-flows", method: http.MethodGet, path: "/v1/flows", tag: "flows",
 		summary: "List flows, newest first",
-		text:    "With a summary: how many tasks of each began and ended in the last day, how long they took, the last ones, and when a schedule begins the next."}, h.listFlows)
+		text: "With a summary: how many tasks of each began and ended in the last day, how " +
+			"long they took, the last ones, and when a schedule begins the next."}, h.listFlows)
 	registerOperation(rt, apiOperation{id: "get-flow", method: http.MethodGet, path: "/v1/flows/{flow}", tag: "flows",
 		summary: "Read a flow"}, h.getFlow)
 	registerOperation(rt, apiOperation{id: "delete-flow", method: http.MethodDelete, path: "/v1/flows/{flow}", tag: "flows",
 		summary: "Delete a flow with its versions",
-		text:    "A flow that has tasks is a conflict (409), unless tasks=true says that they are deleted too: those that have not ended are canceled by force first."}, h.deleteFlow)
+		text: "A flow that has tasks is a conflict (409), unless tasks=true says that they " +
+			"are deleted too: those that have not ended are canceled by force first."}, h.deleteFlow)
 	registerOperation(rt, apiOperation{id: "list-versions", method: http.MethodGet, path: "/v1/flows/{flow}/versions", tag: "flows",
 		summary: "List a flow's versions, highest number first"}, h.listVersions)
 	registerOperation(rt, apiOperation{id: "get-version", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}", tag: "flows",
 		summary: "Read a version with its definition"}, h.getVersion)
-	registerOperation(rt, apiOperation{id: "get-graph", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/graph", tag: "flows",
+	registerOperation(rt, apiOperation{id: "get-graph", method: http.MethodGet,
+		path: "/v1/flows/{flow}/versions/{version}/graph", tag: "flows",
 		summary: "See the graph of a version",
-		text:    "All nodes, those inside of others and those that the compiler has made among them, and what leads from one to the other. POST /v1/validate?graph=true draws a definition that has not been published, with places in its text."}, h.getGraph)
-	registerOperation(rt, apiOperation{id: "get-flow-openapi", method: http.MethodGet, path: "/v1/flows/{flow}/versions/{version}/openapi", tag: "flows",
+		text: "All nodes, those inside of others and those that the compiler has made among " +
+			"them, and what leads from one to the other. POST /v1/validate?graph=true draws a " +
+			"definition that has not been published, with places in its text."}, h.getGraph)
+	registerOperation(rt, apiOperation{id: "get-flow-openapi", method: http.MethodGet,
+		path: "/v1/flows/{flow}/versions/{version}/openapi", tag: "flows",
 		summary: "Read how tasks of a version are started, as an OpenAPI document",
-		text:    "The part of this description that a client of one flow needs, with the inputs that the version declares as the schema of params: for those who have clients made."}, h.getOpenAPI)
+		text: "The part of this description that a client of one flow needs, with the inputs " +
+			"that the version declares as the schema of params: for those who have clients made."},
+		h.getOpenAPI)
 }
 
 // definitionBody describes the two forms of publishing.

@@ -50,7 +50,8 @@ func TestPublishingToADeletedFlowIsReported(t *testing.T) {
 			method = "POST"
 		}
 		told := s.refused(409, where, method, path, atOnce)
-		require.Equal(t, []any{"the flow gone was deleted while this was published", "publish it again, if it is still wanted"}, []any{told["what"], told["hint"]})
+		require.Equal(t, []any{"the flow gone was deleted while this was published",
+			"publish it again, if it is still wanted"}, []any{told["what"], told["hint"]})
 	}
 }
 
@@ -67,12 +68,16 @@ func TestADefinitionIsAcceptedInEveryForm(t *testing.T) {
 		method, path, kind string
 		body               any
 	}{
-		"the object itself":           {"PUT", "/v1/flows/f1", "application/json", `{"start":"x","nodes":{"x":{"kind":"timer","params":{"delay_ms":2}}}}`},
-		"YAML itself":                 {"PUT", "/v1/flows/f2", "application/yaml", inYAML},
-		"YAML by an older name":       {"PUT", "/v1/flows/f3", "text/x-yaml; charset=utf-8", inYAML},
-		"YAML as plain text":          {"PUT", "/v1/flows/f4", "text/plain", inYAML},
-		"JSON that is told as YAML":   {"PUT", "/v1/flows/f5", "application/yaml", `{"start":"x","nodes":{"x":{"kind":"timer","params":{"delay_ms":2}}}}`},
-		"an object in a field":        {"POST", "/v1/flows", "application/json", obj{"slug": "f6", "definition": obj{"start": "x", "nodes": obj{"x": obj{"kind": "timer", "params": obj{"delay_ms": 2}}}}}},
+		"the object itself": {"PUT", "/v1/flows/f1", "application/json",
+			`{"start":"x","nodes":{"x":{"kind":"timer","params":{"delay_ms":2}}}}`},
+		"YAML itself":           {"PUT", "/v1/flows/f2", "application/yaml", inYAML},
+		"YAML by an older name": {"PUT", "/v1/flows/f3", "text/x-yaml; charset=utf-8", inYAML},
+		"YAML as plain text":    {"PUT", "/v1/flows/f4", "text/plain", inYAML},
+		"JSON that is told as YAML": {"PUT", "/v1/flows/f5", "application/yaml",
+			`{"start":"x","nodes":{"x":{"kind":"timer","params":{"delay_ms":2}}}}`},
+		"an object in a field": {"POST", "/v1/flows", "application/json",
+			obj{"slug": "f6", "definition": obj{"start": "x",
+				"nodes": obj{"x": obj{"kind": "timer", "params": obj{"delay_ms": 2}}}}}},
 		"YAML in a field":             {"POST", "/v1/flows", "application/json", obj{"slug": "f7", "definition": inYAML}},
 		"a slug in the query":         {"POST", "/v1/flows?slug=f8", "application/yaml", inYAML},
 		"a slug made from the name":   {"POST", "/v1/flows", "application/yaml", inYAML},
@@ -98,7 +103,8 @@ func TestADefinitionComesBackAsItWasSent(t *testing.T) {
 	text := `"start":"x","nodes":{"x":{"kind":"timer","params":{"delay_ms":0,"z":12345678901234567890,"a":"<&>\u2028"}}}}`
 	s.call(201, "PUT", "/v1/flows/f", "{"+text)
 	kept := `{"profile":"troupe", ` + text
-	require.Contains(t, string(s.send("GET", "/v1/flows/f/versions/latest", nil).body), `"definition":`+kept+"}", "with what it left unsaid")
+	require.Contains(t, string(s.send("GET", "/v1/flows/f/versions/latest", nil).body),
+		`"definition":`+kept+"}", "with what it left unsaid")
 	s.call(200, "PUT", "/v1/flows/f", kept)
 	require.Contains(t, string(s.send("GET", "/v1/flows/f/versions/latest", nil).body), `"definition":`+kept+"}")
 }
@@ -249,11 +255,15 @@ func TestAFlowIsEmbeddedByItsName(t *testing.T) {
 	s := start(t)
 	yaml := []string{"Content-Type", "application/yaml"}
 	inner := func(text string) {
-		s.call(201, "PUT", "/v1/flows/inner", obj{"mode": "dag", "nodes": obj{"up": obj{"exec_type": "local_func", "func": "upper", "params": obj{"text": text}}}})
+		s.call(201, "PUT", "/v1/flows/inner",
+			obj{"mode": "dag", "nodes": obj{"up": obj{"exec_type": "local_func", "func": "upper",
+				"params": obj{"text": text}}}})
 	}
-	outer := "mode: dag\nnodes:\n  get: {route: direct}\n  B:\n    kind: branch\n    depends_on: [get]\n    prep: {service: make, exec_type: queue}\n    flow: inner\n"
+	outer := "mode: dag\nnodes:\n  get: {route: direct}\n  B:\n    kind: branch\n    " +
+		"depends_on: [get]\n    prep: {service: make, exec_type: queue}\n    flow: inner\n"
 	p := s.refused(400, "body", "PUT", "/v1/flows/outer", outer, yaml...)
-	require.Equal(t, obj{"path": "nodes.B.flow", "line": 8.0, "column": 11.0, "severity": "error", "msg": `unknown flow "inner": publish it first`}, p["problems"].([]any)[0])
+	require.Equal(t, obj{"path": "nodes.B.flow", "line": 8.0, "column": 11.0, "severity": "error",
+		"msg": `unknown flow "inner": publish it first`}, p["problems"].([]any)[0])
 	require.Equal(t, false, s.call(200, "POST", "/v1/validate", outer, yaml...)["valid"])
 
 	inner("one")
@@ -284,7 +294,8 @@ func TestAFlowIsEmbeddedByItsName(t *testing.T) {
 	}
 
 	graph := s.call(200, "POST", "/api/flows", obj{"Name": "old"})["id"].(string)
-	sent := obj{"FlowID": graph, "Version": 1, "Status": "published", "DefinitionYAML": "start: s\nnodes: {s: {kind: subflow, flow: inner}}\n"}
+	sent := obj{"FlowID": graph, "Version": 1, "Status": "published",
+		"DefinitionYAML": "start: s\nnodes: {s: {kind: subflow, flow: inner}}\n"}
 	s.call(200, "POST", "/api/flows/version", sent)
 	id = s.call(201, "POST", "/v1/tasks", obj{"flow": graph})["id"].(string)
 	s.ended(id, "completed")

@@ -55,14 +55,18 @@ func (h *startHandler) forkTask(ctx context.Context, in *forkInput) (*statusResp
 	if _, err := start.Fit(of, h.limits.OrDefault()); err != nil {
 		return nil, startProblem(err, "body.params", slug)
 	}
-	forked := wire.Forked{From: in.Task, Version: v.Number, Keeps: forkSteps(plan.Keeps), Again: forkSteps(plan.Again), KeptSteps: len(plan.Keeps), AgainSteps: len(plan.Again)}
+	forked := wire.Forked{From: in.Task, Version: v.Number, Keeps: forkSteps(plan.Keeps),
+		Again: forkSteps(plan.Again), KeptSteps: len(plan.Keeps), AgainSteps: len(plan.Again)}
 	if in.Body.DryRun {
 		if forked.Foresight, err = h.simulateStart(ctx, in.Task, start); err != nil {
 			return nil, startProblem(err, "body.params", slug)
 		}
 		return &statusResponse[wire.Forked]{http.StatusOK, forked}, nil
 	}
-	started, err := h.engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest, Params: params, Shared: in.Body.Shared, Labels: schedule.Apart(row.Labels), Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, ForkNode: in.Body.From, ForkRow: in.Body.At})
+	started, err := h.engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Newest,
+		Params: params, Shared: in.Body.Shared, Labels: schedule.Apart(row.Labels),
+		Key: orElse(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task,
+		ForkNode: in.Body.From, ForkRow: in.Body.At})
 	if err != nil {
 		return nil, startProblem(err, "body.params", slug)
 	}
@@ -79,7 +83,8 @@ func (h *startHandler) simulateStart(ctx context.Context, task string, start flo
 	}
 	f := &wire.Foresight{Steps: []wire.ForeseenStep{}, State: string(told.Status), More: told.More}
 	for _, st := range told.Steps {
-		f.Steps = append(f.Steps, wire.ForeseenStep{Scope: st.Scope, Node: st.Node, Visit: st.Visit, How: string(st.How), Service: st.Service, Calls: st.Calls, Next: st.Next,
+		f.Steps = append(f.Steps, wire.ForeseenStep{Scope: st.Scope, Node: st.Node, Visit: st.Visit,
+			How: string(st.How), Service: st.Service, Calls: st.Calls, Next: st.Next,
 			Output: st.Output.Begin, OutputBytes: st.Output.Bytes})
 	}
 	return f, nil
@@ -131,7 +136,8 @@ const listedSteps = 1000
 func forkSteps(steps []flow.ForkStep) []wire.ForkStep {
 	list := []wire.ForkStep{}
 	for _, st := range steps[:min(len(steps), listedSteps)] {
-		list = append(list, wire.ForkStep{Scope: st.Scope, Node: st.Node, Visit: st.Visit, Why: string(st.Why), Output: st.Output.Begin, OutputBytes: st.Output.Bytes})
+		list = append(list, wire.ForkStep{Scope: st.Scope, Node: st.Node, Visit: st.Visit,
+			Why: string(st.Why), Output: st.Output.Begin, OutputBytes: st.Output.Bytes})
 	}
 	return list
 }

@@ -45,9 +45,11 @@ func TestAForkContinuesWithAFixedVersion(t *testing.T) {
 		require.NotContains(s, told, "state", "nobody knows how it would end")
 		require.Len(s, items(s.get("/v1/tasks?flow="+slug)), 1, "a dry run starts nothing")
 
-		forked := s.call(201, "POST", path+"/fork", obj{"newest": true, "params": obj{"sku": "tea", "amount": 7}, "idempotency_key": "again"})
+		forked := s.call(201, "POST", path+"/fork",
+			obj{"newest": true, "params": obj{"sku": "tea", "amount": 7}, "idempotency_key": "again"})
 		next := forked["id"].(string)
-		require.Equal(s, next, s.call(200, "POST", path+"/fork", obj{"newest": true, "params": obj{"sku": "tea", "amount": 7}, "idempotency_key": "again"})["id"])
+		require.Equal(s, next, s.call(200, "POST", path+"/fork",
+			obj{"newest": true, "params": obj{"sku": "tea", "amount": 7}, "idempotency_key": "again"})["id"])
 		job := s.claim("charge").Job
 		require.JSONEq(s, "7", string(job.Input))
 		require.NoError(s, s.endJob(job.ID(), flow.Report{Output: []byte(`true`)}))
@@ -57,7 +59,8 @@ func TestAForkContinuesWithAFixedVersion(t *testing.T) {
 		require.Equal(s, []any{"reserve", "charge"}, values(s.get("/v1/tasks/"+next+"/runs"), "node"))
 		require.Equal(s, "failed", s.get(path)["state"], "the other one stays as it was")
 
-		moved := s.call(201, "POST", path+"/fork", obj{"newest": true, "shared": obj{"reserved": "shelf 9", "note": []int{1}}})["id"].(string)
+		moved := s.call(201, "POST", path+"/fork",
+			obj{"newest": true, "shared": obj{"reserved": "shelf 9", "note": []int{1}}})["id"].(string)
 		s.report("charge", flow.Report{Output: []byte(`true`)})
 		require.Equal(s, obj{"reserved": "shelf 9", "note": []any{1.0}, "paid": true}, s.ended(moved, "completed")["result"])
 		told = s.get("/v1/tasks/" + moved + "/events?type=signal_received")
@@ -96,11 +99,16 @@ func TestADryRunRefusesWhatTheForkWould(t *testing.T) {
 		where  string
 		what   string
 	}{
-		"params that are not what is declared":    {obj{"params": obj{"amuont": 3}}, 422, "body.params", "the inputs are not what the flow declares"},
+		"params that are not what is declared": {obj{"params": obj{"amuont": 3}}, 422,
+			"body.params", "the inputs are not what the flow declares"},
 		"those of the task in a stricter version": {obj{"newest": true}, 422, "body.params", "the inputs are not what the flow declares"},
 		"params of another kind":                  {obj{"params": []any{1}}, 400, "body.params", "params must be a JSON object"},
-		"params that are too large":               {obj{"params": obj{"amount": 3, "note": strings.Repeat("x", 1<<20)}}, 422, "body.params", "params has 1048598 bytes, more than the limit of 1048576; keep large data elsewhere and pass a reference"},
-		"a node that is not there":                {obj{"from": "nowhere"}, 400, "body.from", "the flow has no node nowhere to go on from"},
+		"params that are too large": {obj{"params": obj{"amount": 3,
+			"note": strings.Repeat("x", 1<<20)}}, 422, "body.params",
+			"params has 1048598 bytes, more than the limit of 1048576; keep large data " +
+				"elsewhere and pass a reference"},
+		"a node that is not there": {obj{"from": "nowhere"}, 400, "body.from",
+			"the flow has no node nowhere to go on from"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, dry := range []bool{true, false} {
@@ -128,7 +136,8 @@ func TestAForkOfATooLongHistoryIsRefused(t *testing.T) {
 			s.call(200, "POST", path+"/signal", obj{"key": "note", "value": mebibyte})
 		}
 		forked := s.call(201, "POST", path+"/fork", obj{"from": "charge"})
-		require.Equal(s, 3.0, s.get("/v1/tasks/" + forked["id"].(string))["params"].(obj)["amount"], "what is within the bound is taken over")
+		require.Equal(s, 3.0, s.get("/v1/tasks/" + forked["id"].(string))["params"].(obj)["amount"],
+			"what is within the bound is taken over")
 		s.call(200, "POST", path+"/signal", obj{"key": "note", "value": mebibyte})
 		for _, dry := range []bool{true, false} {
 			p := s.refused(422, "path.task", "POST", path+"/fork", obj{"from": "charge", "dry_run": dry})

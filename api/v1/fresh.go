@@ -16,7 +16,8 @@ type cachedAnswer[T any] struct {
 func newFresh[T any]() *cachedAnswer[T] { return &cachedAnswer[T]{turn: make(chan struct{}, 1)} }
 
 // getOrMake returns the answer if it is not older than age, and computes a new one otherwise.
-func (f *cachedAnswer[T]) getOrMake(ctx context.Context, now time.Time, age time.Duration, make func(context.Context) (*T, error)) (*T, error) {
+func (f *cachedAnswer[T]) getOrMake(ctx context.Context, now time.Time, age time.Duration,
+	make func(context.Context) (*T, error)) (*T, error) {
 	select {
 	case f.turn <- struct{}{}:
 	case <-ctx.Done():

@@ -25,7 +25,8 @@ func (h *flowHandler) getGraph(ctx context.Context, in *versionInput) (*bodyResp
 
 func toGraph(p *flow.Plan, spots map[string]define.Spot) *wire.Graph {
 	drawn := show.GraphOf(p)
-	g := &wire.Graph{Mode: string(drawn.Mode), Scopes: make([]wire.GraphScope, len(drawn.Scopes)), Nodes: make([]wire.GraphNode, len(drawn.Nodes)), Edges: make([]wire.GraphEdge, len(drawn.Edges))}
+	g := &wire.Graph{Mode: string(drawn.Mode), Scopes: make([]wire.GraphScope, len(drawn.Scopes)),
+		Nodes: make([]wire.GraphNode, len(drawn.Nodes)), Edges: make([]wire.GraphEdge, len(drawn.Edges))}
 	for i, sc := range drawn.Scopes {
 		g.Scopes[i] = wire.GraphScope{Scope: sc.Path, Mode: string(sc.Mode), Start: sc.Start, First: sc.First, Nodes: sc.Nodes}
 		if sc.Node >= 0 {
@@ -43,7 +44,9 @@ func toGraph(p *flow.Plan, spots map[string]define.Spot) *wire.Graph {
 
 func toGraphNode(n *show.GraphNode, spots map[string]define.Spot) wire.GraphNode {
 	at := spots[n.Origin()]
-	return wire.GraphNode{Key: n.Key, Scope: n.Scope, Name: n.Name, Kind: string(n.Kind), Handler: n.Handler, Route: n.Route, Service: n.Service, For: n.For, Ghost: n.Ghost(),
-		Each: n.Items, Window: n.Window, Retry: n.Tries, TimeoutMS: n.TimeoutMS, When: n.When, Compensate: n.Compensate, Keys: n.Keys, Inside: n.Inside,
+	return wire.GraphNode{Key: n.Key, Scope: n.Scope, Name: n.Name, Kind: string(n.Kind),
+		Handler: n.Handler, Route: n.Route, Service: n.Service, For: n.For, Ghost: n.Ghost(),
+		Each: n.Items, Window: n.Window, Retry: n.Tries, TimeoutMS: n.TimeoutMS, When: n.When,
+		Compensate: n.Compensate, Keys: n.Keys, Inside: n.Inside,
 		Line: at.Line, Column: at.Column}
 }

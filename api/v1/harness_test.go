@@ -111,7 +111,8 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, registry.Close(context.Background())) })
 	reader := persistence.NewReader(store, flow.Limits{})
-	engine, err := actors.Start(t.Context(), actors.Config{Store: store, Reader: reader, Name: "here", Lease: time.Hour, IdleAfter: set.idle,
+	engine, err := actors.Start(t.Context(), actors.Config{Store: store, Reader: reader,
+		Name: "here", Lease: time.Hour, IdleAfter: set.idle,
 		Retention: -1, // tests store tasks that ended long ago
 		Carriers:  map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions, flow.ExecHTTP: registry}})
 	require.NoError(t, err)
@@ -120,7 +121,8 @@ func start(t *testing.T, with ...func(*settings)) *server {
 		defer cancel()
 		require.NoError(t, engine.Stop(ctx))
 	})
-	s := &server{T: t, store: store, engine: engine, registry: registry, http: &http.Client{Transport: &http.Transport{}, Timeout: 2 * deadline}}
+	s := &server{T: t, store: store, engine: engine, registry: registry,
+		http: &http.Client{Transport: &http.Transport{}, Timeout: 2 * deadline}}
 	t.Cleanup(s.http.CloseIdleConnections)
 	from := api.Member{Engine: engine, Store: store, Reader: reader, Registry: registry, Logger: set.v1Logger}
 	if set.registry != nil {
@@ -129,7 +131,8 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	if set.asked != nil {
 		from.Engine = set.asked(engine)
 	}
-	routes, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "sqlite", Name: "here", Cluster: &pair{}, Heartbeat: set.heartbeat, Patience: set.patience, BeginFor: set.begin,
+	routes, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "sqlite",
+		Name: "here", Cluster: &pair{}, Heartbeat: set.heartbeat, Patience: set.patience, BeginFor: set.begin,
 		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: engine, Store: store, Reader: reader}.Tell}})
 	require.NoError(t, err)
 	from.Logger = set.Logger

@@ -19,7 +19,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// historyHandler serves what has happened in tasks: events, steps, runs, logs, traces and timelines.
+// historyHandler serves what has happened in tasks: events, steps, runs, logs, traces and
+// timelines.
 type historyHandler struct {
 	router    *apiRouter
 	positions *queuePositions
@@ -36,17 +37,22 @@ type historyHandler struct {
 
 func (h *historyHandler) addHistoryRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "list-events", method: http.MethodGet, path: "/v1/tasks/{task}/events", tag: "history",
-		summary: "Read a task's events, oldest first", text: "The history of a task is its list of events. The id of the last one is where to go on later."}, h.listEvents)
+		summary: "Read a task's events, oldest first",
+		text: "The history of a task is its list of events. The id of the last one is where " +
+			"to go on later."}, h.listEvents)
 	registerOperation(rt, apiOperation{id: "list-runs", method: http.MethodGet, path: "/v1/tasks/{task}/runs", tag: "history",
 		summary: "Read a task's attempts and steps, in order of their beginning",
-		text:    "Of a long history a page of those that are picked may be shorter than asked for, or empty, while next leads on."}, h.listRuns)
+		text: "Of a long history a page of those that are picked may be shorter than asked " +
+			"for, or empty, while next leads on."}, h.listRuns)
 	registerOperation(rt, apiOperation{id: "get-waiting", method: http.MethodGet, path: "/v1/tasks/{task}/waiting", tag: "history",
 		summary: "Why is it waiting?", text: "Of a step with many units the first ones are named."}, h.listWaits)
 	registerOperation(rt, apiOperation{id: "stream-events", method: http.MethodGet, path: "/v1/tasks/{task}/stream", tag: "history",
 		summary: "Follow a task's events",
 		text: "Server-sent events: each message is an event, its id the place to go on from (Last-Event-ID). " +
-			"The last message has the type end and says how the task ended; after it a client should close the stream. Comments show that a silent stream is alive."}, h.streamTask)
-	h.describeStream("/v1/tasks/{task}/stream", "OK; data of each message is an Event, of the message with the type end an End", refTo[wire.Event])
+			"The last message has the type end and says how the task ended; after it a client " +
+			"should close the stream. Comments show that a silent stream is alive."}, h.streamTask)
+	h.describeStream("/v1/tasks/{task}/stream",
+		"OK; data of each message is an Event, of the message with the type end an End", refTo[wire.Event])
 }
 
 // parsePosition parses the id of an event, or the number of a row, which stands for the end of that
@@ -54,7 +60,9 @@ func (h *historyHandler) addHistoryRoutes(rt *apiRouter) {
 func parsePosition(where, text string) (stream.Position, error) {
 	p, ok := stream.ParsePosition(text)
 	if !ok {
-		return p, newInvalidError(where, "send the id of an event, such as 12.0, or the seq of a row", "%.40q is no place in a history", text)
+		return p, newInvalidError(where,
+			"send the id of an event, such as 12.0, or the seq of a row",
+			"%.40q is no place in a history", text)
 	}
 	return p, nil
 }
@@ -119,7 +127,8 @@ const pageBytes = 4 << 20
 var part = persistence.Part{Rows: 50, Bytes: pageBytes}
 
 // eventsAfter returns one page. Large events make it shorter than requested.
-func (h *historyHandler) eventsAfter(ctx context.Context, task string, from stream.Position, limit int) (items []wire.Event, more bool, err error) {
+func (h *historyHandler) eventsAfter(ctx context.Context, task string, from stream.Position,
+	limit int) (items []wire.Event, more bool, err error) {
 	items = []wire.Event{}
 	size := 0
 	for after := from.Since(); ; {
@@ -167,7 +176,8 @@ func eventsOf(row engine.Row, from stream.Position) ([]wire.Event, error) {
 func toEvent(at stream.Position, e *flow.Event) wire.Event {
 	return wire.Event{
 		ID: at.String(), Seq: at.Seq, Type: string(e.Type), At: wire.Millis(e.At), Place: toPlace(e.Address()),
-		State: e.Status, Action: e.Action, Next: e.Next, Input: e.Input, InputRef: e.InputRef, Output: e.Output, Error: e.Error, Details: e.Details, Metrics: e.Metrics, Reason: e.Reason,
+		State: e.Status, Action: e.Action, Next: e.Next, Input: e.Input, InputRef: e.InputRef,
+		Output: e.Output, Error: e.Error, Details: e.Details, Metrics: e.Metrics, Reason: e.Reason,
 		Total: e.Total, Index: e.Index, Kept: e.Kept, Due: wire.Millis(e.Due), Carrier: e.Carrier, Worker: e.Worker, URL: e.URL, Log: e.Log,
 		Until: wire.Millis(e.Until), Note: e.Note, Key: e.Key, By: e.By, Version: e.Version, Params: e.Params, Request: e.Request,
 	}
@@ -186,7 +196,8 @@ type runsInput struct {
 // matchesRun reports whether a run passes the filter.
 func (in *runsInput) matchesRun(r *flow.NodeRun) bool {
 	return (in.Scope == "" || r.Scope == strings.TrimPrefix(in.Scope, rootScope)) && (in.Node == "" || r.Address.Node == in.Node) &&
-		(in.Unit < 0 || r.Kind == flow.RunAttempt && r.Unit == in.Unit) && (len(in.State) == 0 || slices.Contains(in.State, string(r.Status)))
+		(in.Unit < 0 || r.Kind == flow.RunAttempt && r.Unit == in.Unit) && (len(in.State) == 0 ||
+		slices.Contains(in.State, string(r.Status)))
 }
 
 // wantsAll reports whether no filter is set.
@@ -241,7 +252,8 @@ func (h *historyHandler) listRuns(ctx context.Context, in *runsInput) (*bodyResp
 func toRun(task string, r *flow.NodeRun) wire.Run {
 	run := wire.Run{
 		Place: toPlace(r.Address), Kind: string(r.Kind), Branch: r.Branch, State: string(r.Status), Queue: r.Queue, Note: r.Note,
-		Input: r.Input, Output: r.Output, Error: r.Error, Details: r.Details, Metrics: r.Metrics, Reason: r.Reason, Action: r.Action, Worker: r.Worker, URL: r.URL, Log: r.Log,
+		Input: r.Input, Output: r.Output, Error: r.Error, Details: r.Details, Metrics: r.Metrics,
+		Reason: r.Reason, Action: r.Action, Worker: r.Worker, URL: r.URL, Log: r.Log,
 		StartedAt: wire.Millis(r.StartedAt), EndedAt: wire.Millis(r.EndedAt),
 	}
 	if r.Kind == flow.RunAttempt {

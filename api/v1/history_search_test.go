@@ -73,7 +73,9 @@ func TestStatesOfUnitsAreRunLengthEncoded(t *testing.T) {
 		path := "/v1/tasks/" + id + "/units/states?step=list"
 		states := s.get(path)
 		require.Equal(t, 5.0, states["total"])
-		require.Equal(t, []any{obj{"count": 1.0, "state": "dispatched"}, obj{"count": 2.0, "state": "completed"}, obj{"count": 2.0, "state": "dispatched"}}, states["runs"])
+		require.Equal(t, []any{obj{"count": 1.0, "state": "dispatched"},
+			obj{"count": 2.0, "state": "completed"}, obj{"count": 2.0, "state": "dispatched"}},
+			states["runs"])
 		require.Equal(t, []any{3.0, 4.0}, values(s.get("/v1/tasks/"+id+"/units?step=list&from=3"), "unit"))
 		for _, unit := range []int{0, 3, 4} {
 			s.call(200, "POST", "/v1/tasks/"+id+"/complete", obj{"step": "list", "unit": unit, "output": 1})

@@ -87,11 +87,16 @@ func TestALongHistoryIsReadInPages(t *testing.T) {
 
 func TestRunsHaveTheirTrueTimes(t *testing.T) {
 	s := start(t)
-	id := s.task(`{"start":"u","nodes":{"u":{"exec_type":"local_func","func":"upper","prep":{"input_key":"$params.text"},"post":{"output_key":"out"}}, "t":{"kind":"timer","params":{"delay_ms":30}}},"edges":[{"from":"u","action":"default","to":"t"}]}`, obj{"text": "a"})
+	id := s.task(
+		`{"start":"u","nodes":{"u":{"exec_type":"local_func","func":"upper","prep":{"input_key":"$params.text"},"post":{"output_key":"out"}}, `+
+			`"t":{"kind":"timer","params":{"delay_ms":30}}},"edges":[{"from":"u","action":"default","to":"t"}]}`,
+		obj{"text": "a"})
 	s.ended(id, "completed")
 	runs := items(s.get("/v1/tasks/" + id + "/runs"))
 	require.Len(t, runs, 2)
-	require.Equal(t, []any{"u", "attempt", "ok", "a", "A", 1.0}, []any{runs[0]["node"], runs[0]["kind"], runs[0]["state"], runs[0]["input"], runs[0]["output"], runs[0]["attempt"]})
+	require.Equal(t, []any{"u", "attempt", "ok", "a", "A", 1.0},
+		[]any{runs[0]["node"], runs[0]["kind"], runs[0]["state"], runs[0]["input"],
+			runs[0]["output"], runs[0]["attempt"]})
 	require.NotEmpty(t, runs[0]["job"])
 	require.Equal(t, []any{"t", "summary", "ok"}, []any{runs[1]["node"], runs[1]["kind"], runs[1]["state"]})
 	require.NotContains(t, runs[1], "job")
@@ -146,7 +151,8 @@ func TestTheHistoryNamesTheTokenOfASignal(t *testing.T) {
 	require.NoError(t, err)
 	auth := []string{"Authorization", "Bearer root"}
 	s.call(201, "PUT", "/v1/flows/asks", waits, auth...)
-	for by, want := range map[string]string{"": "ada", "ada": "ada", "bob": "ada for bob", strings.Repeat("ü", 128): "ada for " + strings.Repeat("ü", 124)} {
+	for by, want := range map[string]string{"": "ada", "ada": "ada", "bob": "ada for bob",
+		strings.Repeat("ü", 128): "ada for " + strings.Repeat("ü", 124)} {
 		id := s.call(201, "POST", "/v1/tasks", obj{"flow": "asks"}, auth...)["id"].(string)
 		s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": true, "by": by}, "Authorization", "Bearer "+made.Secret)
 		var told []any

@@ -42,7 +42,9 @@ func (hh *hookHandler) addHookRoutes(rt *apiRouter) {
 		summary: "Read a hook, without its secret"}, hh.getHook)
 	registerOperation(rt, apiOperation{id: "set-hook", method: http.MethodPut, path: "/v1/hooks/{hook}", tag: "hooks", created: true,
 		summary: "Make a hook, or change it",
-		text:    "All its settings are replaced, but for the secret, which stays unless another one is sent or asked for. The one before stays valid for keep_ms. A secret is never answered, but for one that is made, in the answer that tells of it."}, hh.setHook)
+		text: "All its settings are replaced, but for the secret, which stays unless another " +
+			"one is sent or asked for. The one before stays valid for keep_ms. A secret is " +
+			"never answered, but for one that is made, in the answer that tells of it."}, hh.setHook)
 	registerOperation(rt, apiOperation{id: "delete-hook", method: http.MethodDelete, path: "/v1/hooks/{hook}", tag: "hooks",
 		summary: "Delete a hook, and tell what it was"}, hh.deleteHook)
 	hh.addDeliveryRoute(rt)
@@ -113,7 +115,9 @@ type setHookInput struct {
 
 func (hh *hookHandler) setHook(ctx context.Context, in *setHookInput) (*statusResponse[wire.HookSet], error) {
 	if !hookName.MatchString(in.Hook) {
-		return nil, newInvalidError("path.hook", "a name begins with a letter or digit and has up to 64 of a-z, 0-9, '.', '_' and '-'", "%.80q is no name for a hook", in.Hook)
+		return nil, newInvalidError("path.hook",
+			"a name begins with a letter or digit and has up to 64 of a-z, 0-9, '.', '_' and '-'",
+			"%.80q is no name for a hook", in.Hook)
 	}
 	settings, err := hh.checkHook(ctx, &in.Body)
 	if err != nil {
@@ -130,7 +134,8 @@ func (hh *hookHandler) setHook(ctx context.Context, in *setHookInput) (*statusRe
 			return nil, err
 		}
 		shown, err := hh.toHook(h)
-		return &statusResponse[wire.HookSet]{statusOf(h.Revision == 1), wire.HookSet{Hook: shown, Created: h.Revision == 1, Secret: made}}, err
+		return &statusResponse[wire.HookSet]{statusOf(h.Revision == 1),
+			wire.HookSet{Hook: shown, Created: h.Revision == 1, Secret: made}}, err
 	}
 	return nil, flow.Errorf(flow.Busy, "the hook %s is being changed by many at once: try again", in.Hook)
 }
@@ -178,7 +183,9 @@ func (hh *hookHandler) checkHook(ctx context.Context, in *wire.SetHook) ([]byte,
 		}
 	}
 	if in.Secret != "" && (in.NewSecret || !isPrintable(in.Secret) || strings.ContainsAny(in.Secret, " \t")) {
-		return nil, newInvalidError("body.secret", "send one secret of printable characters without blanks, or have one made", "the secret cannot be used")
+		return nil, newInvalidError("body.secret",
+			"send one secret of printable characters without blanks, or have one made",
+			"the secret cannot be used")
 	}
 	return settings.JSON()
 }

@@ -77,13 +77,15 @@ func (s *server) deliver(status int, path, id, body string) obj {
 
 func TestASignedDeliveryStartsATaskWithoutAToken(t *testing.T) {
 	onBothStores(t, func(s *server) {
-		path := s.hook(obj{"flow": s.publish(atOnce), "params": obj{"order": "body.order.id", "from": `headers["x-source"]`, "fixed": 7}, "labels": obj{"via": "hook"}})
+		path := s.hook(obj{"flow": s.publish(atOnce), "params": obj{"order": "body.order.id",
+			"from": `headers["x-source"]`, "fixed": 7}, "labels": obj{"via": "hook"}})
 		body := `{"order": {"id": 9007199254740993}}`
 		done := s.call(201, "POST", path, body, append(standard(key, "msg_1", time.Now(), body), "X-Source", "shop")...)
 		require.Equal(s, "msg_1", done["delivery"])
 		require.Equal(s, true, done["created"])
 		task := s.ended(done["task"].(string), "completed")
-		require.Contains(s, string(s.send("GET", "/v1/tasks/"+done["task"].(string), nil).body), `"params":{"fixed":7,"from":"shop","order":9007199254740993}`)
+		require.Contains(s, string(s.send("GET", "/v1/tasks/"+done["task"].(string), nil).body),
+			`"params":{"fixed":7,"from":"shop","order":9007199254740993}`)
 		require.Equal(s, obj{"via": strings.TrimPrefix(path, "/v1/hooks/")}, task["labels"])
 	})
 }
@@ -176,7 +178,8 @@ func TestGitHubAndStripeSignInTheirOwnWay(t *testing.T) {
 	stripe := s.hook(obj{"flow": flow, "scheme": "stripe", "header": "X-Pay-Signature", "key": "body.id"})
 	at := func(when time.Time) string {
 		seconds := fmt.Sprint(when.Unix())
-		return "t=" + seconds + ",v1=" + strings.Repeat("0", 64) + ",v1=" + hex.EncodeToString(macOf(key, seconds+`.{"id":"evt_1"}`)) + ",v0=x"
+		return "t=" + seconds + ",v1=" + strings.Repeat("0",
+			64) + ",v1=" + hex.EncodeToString(macOf(key, seconds+`.{"id":"evt_1"}`)) + ",v0=x"
 	}
 	first = s.call(201, "POST", stripe, `{"id":"evt_1"}`, "X-Pay-Signature", at(time.Now()))
 	again = s.call(200, "POST", stripe, `{"id":"evt_1"}`, "X-Pay-Signature", at(time.Now().Add(-time.Second)))
@@ -328,7 +331,8 @@ func TestAHookIsCheckedWhenItIsSet(t *testing.T) {
 	} {
 		t.Run(name, func(_ *testing.T) { s.refused(tt.status, tt.where, "PUT", "/v1/hooks/h", tt.settings) })
 	}
-	declares := s.publish(`{"start":"x","inputs":{"order":"int","note":"optional text"},"nodes":{"x":{"kind":"choice","default_action":"done"}}}`)
+	declares := s.publish(`{"start":"x","inputs":{"order":"int","note":"optional ` +
+		`text"},"nodes":{"x":{"kind":"choice","default_action":"done"}}}`)
 	s.refused(400, "body.params.ordr", "PUT", "/v1/hooks/h", obj{"flow": declares, "params": obj{"ordr": "body.id"}})
 	s.refused(400, "body.params", "PUT", "/v1/hooks/h", obj{"flow": declares, "params": obj{"note": "body.note"}})
 	fits := s.hook(obj{"flow": declares, "params": obj{"order": "body.id"}})

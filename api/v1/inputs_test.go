@@ -20,7 +20,8 @@ nodes:
 
 // declaredSchema is the JSON Schema from which clients build forms.
 var declaredSchema = obj{"type": "object", "additionalProperties": false, "required": []any{"amount"}, "properties": obj{
-	"amount": obj{"type": "integer", "description": "in cents"}, "limit": obj{"type": "integer", "default": 3.0}, "note": obj{"type": "string"}}}
+	"amount": obj{"type": "integer", "description": "in cents"},
+	"limit":  obj{"type": "integer", "default": 3.0}, "note": obj{"type": "string"}}}
 
 func TestInputsOfAFlowAreReturnedAsAJSONSchema(t *testing.T) {
 	s := start(t)
@@ -29,7 +30,8 @@ func TestInputsOfAFlowAreReturnedAsAJSONSchema(t *testing.T) {
 	require.Equal(t, declaredSchema, s.get("/v1/flows/declares")["inputs"])
 	v := s.get("/v1/flows/declares/versions/latest")
 	require.Equal(t, declaredSchema, v["inputs"])
-	require.Equal(t, obj{"amount": "int (in cents)", "limit": "int = 3", "note": "optional text"}, v["definition"].(obj)["inputs"], "as it was written")
+	require.Equal(t, obj{"amount": "int (in cents)", "limit": "int = 3", "note": "optional text"},
+		v["definition"].(obj)["inputs"], "as it was written")
 	require.NotContains(t, s.get("/v1/flows/"+s.publish(atOnce)), "inputs")
 }
 

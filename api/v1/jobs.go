@@ -28,13 +28,18 @@ type jobHandler struct {
 func (h *jobHandler) addJobRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "list-jobs", method: http.MethodGet, path: "/v1/jobs", tag: "jobs",
 		summary: "List the jobs in the queue, the longest waiting first",
-		text:    "A job is there until it ends. One that a waiting poll gets as it begins comes there when its worker notes or prolongs something of it, or when it is returned."}, h.listJobs)
+		text: "A job is there until it ends. One that a waiting poll gets as it begins comes " +
+			"there when its worker notes or prolongs something of it, or when it is returned."}, h.listJobs)
 	registerOperation(rt, apiOperation{id: "get-job", method: http.MethodGet, path: "/v1/jobs/{job}", tag: "jobs",
 		summary: "Read a job", text: "Its state is told from the journal of its task, also long after it ended."}, h.getJob)
 	registerOperation(rt, apiOperation{id: "get-log", method: http.MethodGet, path: "/v1/jobs/{job}/log", tag: "jobs",
-		summary: "Read what a job has printed", text: "Runs that have a log say so. Of one that goes on it is what its worker has sent so far."}, h.getLog)
+		summary: "Read what a job has printed",
+		text: "Runs that have a log say so. Of one that goes on it is what its worker has " +
+			"sent so far."}, h.getLog)
 	registerOperation(rt, apiOperation{id: "release-job", method: http.MethodPost, path: "/v1/jobs/{job}/release", tag: "jobs",
-		summary: "Give a claimed job back", text: "Other pollers get it at once. It is answered with the job as it is then; one that is not claimed with that token (any longer) stays as it is."}, h.releaseJob)
+		summary: "Give a claimed job back", text: "Other pollers get it at once. It is answered " +
+			"with the job as it is then; one that is not claimed with that token (any longer) " +
+			"stays as it is."}, h.releaseJob)
 	registerOperation(rt, apiOperation{id: "list-queues", method: http.MethodGet, path: "/v1/queues", tag: "jobs",
 		summary: "How long are the queues?", text: "Those that are not empty, in order of service."}, h.listQueues)
 }
@@ -78,7 +83,8 @@ func (h *jobHandler) waitingJobs(ctx context.Context, rows []persistence.QueueRo
 		if !open {
 			continue
 		}
-		job := wire.WaitingJob{ID: row.JobID, Task: row.Task, Service: row.Service, State: "pending", EnqueuedAt: wire.Millis(row.EnqueuedAt)}
+		job := wire.WaitingJob{ID: row.JobID, Task: row.Task, Service: row.Service,
+			State: "pending", EnqueuedAt: wire.Millis(row.EnqueuedAt)}
 		if worker != "" {
 			job.State, job.Worker = "claimed", worker
 		}
@@ -174,7 +180,8 @@ func (h *jobHandler) getLog(ctx context.Context, in *JobPath) (*bodyResponse[wir
 
 func toJob(task string, r *flow.NodeRun) wire.Job {
 	j := wire.Job{
-		ID: flow.JobID(task, r.Address), Key: r.Key(task), Task: task, Place: toPlace(r.Address), Branch: r.Branch, Service: serviceOf(r), State: jobState(r),
+		ID: flow.JobID(task, r.Address), Key: r.Key(task), Task: task, Place: toPlace(r.Address),
+		Branch: r.Branch, Service: serviceOf(r), State: jobState(r),
 		Queue: r.Queue, Worker: r.Worker, Note: r.Note, Input: r.Input, Output: r.Output, Error: r.Error, Details: r.Details,
 		StartedAt: wire.Millis(r.StartedAt), EndedAt: wire.Millis(r.EndedAt),
 	}

@@ -60,7 +60,8 @@ func TestAJobIsReadFromTheJournal(t *testing.T) {
 			require.NoError(t, s.endJob(claimed.Job.ID(), tt.report))
 			job := s.until(path, func(v obj) bool { return v["state"] != "claimed" })
 			require.Equal(t, []any{tt.state, claimed.Job.Key()}, []any{job["state"], job["key"]})
-			require.Equal(t, []any{id, "q", "paint", "red", true}, []any{job["task"], job["node"], job["service"], job["input"], job["queue"]})
+			require.Equal(t, []any{id, "q", "paint", "red", true},
+				[]any{job["task"], job["node"], job["service"], job["input"], job["queue"]})
 			require.Contains(t, job, "ended_at")
 			if tt.report.Error != "" {
 				require.Equal(t, tt.report.Error, job["error"])
@@ -76,7 +77,8 @@ func TestOutputOfAJobIsReadAsLog(t *testing.T) {
 	claimed := s.claim("paint")
 	job := claimed.Job.ID()
 	s.refused(404, "path.job", "GET", "/v1/jobs/"+job+"/log", nil)
-	chunk := persistence.LogChunk{Task: id, Job: job, Source: "painter", Number: 1, Lines: []persistence.LogLine{{Stream: "log", Text: "first coat\n"}}}
+	chunk := persistence.LogChunk{Task: id, Job: job, Source: "painter", Number: 1,
+		Lines: []persistence.LogLine{{Stream: "log", Text: "first coat\n"}}}
 	require.NoError(t, s.store.AppendLog(t.Context(), []persistence.LogChunk{chunk}, 1000))
 	require.NoError(t, s.endJob(job, flow.Report{Output: []byte(`1`), Log: true}))
 	s.ended(id, "completed")
@@ -120,7 +122,8 @@ func TestUnknownJobsAreReported(t *testing.T) {
 
 func TestQueuesAreListedByService(t *testing.T) {
 	s := start(t)
-	slug := s.publish(`{"start":"p","nodes":{"p":{"kind":"parallel","exec_type":"queue","parallel_mode":"concurrent","parallel_services":["cut","paint","sand"],"post":{"output_key":"out"}}}}`)
+	slug := s.publish(
+		`{"start":"p","nodes":{"p":{"kind":"parallel","exec_type":"queue","parallel_mode":"concurrent","parallel_services":["cut","paint","sand"],"post":{"output_key":"out"}}}}`)
 	for range 3 {
 		s.call(201, "POST", "/v1/tasks", obj{"flow": slug})
 	}
@@ -149,17 +152,20 @@ func TestQueuesAreListedByService(t *testing.T) {
 
 func TestWorkersAreListed(t *testing.T) {
 	s := start(t)
-	require.NoError(t, s.registry.Register(t.Context(), persistence.Worker{ID: "w1", URL: "http://127.0.0.1:1", Services: []string{"paint"}}))
+	require.NoError(t, s.registry.Register(t.Context(),
+		persistence.Worker{ID: "w1", URL: "http://127.0.0.1:1", Services: []string{"paint"}}))
 	list := items(s.get("/v1/workers"))
 	require.Equal(t, []any{"here", "local", "online"}, []any{list[0]["id"], list[0]["type"], list[0]["state"]})
-	require.Equal(t, []any{"w1", "http", "online", []any{"paint"}}, []any{list[1]["id"], list[1]["type"], list[1]["state"], list[1]["services"]})
+	require.Equal(t, []any{"w1", "http", "online", []any{"paint"}},
+		[]any{list[1]["id"], list[1]["type"], list[1]["state"], list[1]["services"]})
 	require.NotEmpty(t, list[1]["last_heartbeat"])
 }
 
 func TestWorkersAreListedInPages(t *testing.T) {
 	s := start(t)
 	for _, id := range []string{"ab", "aa", "b"} {
-		require.NoError(t, s.registry.Register(t.Context(), persistence.Worker{ID: id, URL: "queue", Type: "async", Services: []string{"of " + id, "all"}}))
+		require.NoError(t, s.registry.Register(t.Context(), persistence.Worker{ID: id, URL: "queue",
+			Type: "async", Services: []string{"of " + id, "all"}}))
 	}
 	var seen []any
 	for path := "/v1/workers?limit=1"; path != ""; {

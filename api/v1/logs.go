@@ -17,12 +17,16 @@ import (
 func (h *historyHandler) addLogRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "list-logs", method: http.MethodGet, path: "/v1/tasks/{task}/logs", tag: "history",
 		summary: "Read what a task's attempts have printed",
-		text:    "In the order in which it was stored, also while they run. A page may be shorter than asked for, or empty, and still have a next one."}, h.listLogs)
+		text: "In the order in which it was stored, also while they run. A page may be " +
+			"shorter than asked for, or empty, and still have a next one."}, h.listLogs)
 	registerOperation(rt, apiOperation{id: "stream-logs", method: http.MethodGet, path: "/v1/tasks/{task}/logs/stream", tag: "history",
 		summary: "Follow what a task's attempts print",
-		text: "Server-sent events, from any member: each message is a line, its id the place to go on from (Last-Event-ID). Lines come about a second after they were printed, at most. " +
+		text: "Server-sent events, from any member: each message is a line, its id the place to " +
+			"go on from (Last-Event-ID). Lines come about a second after they were printed, at most. " +
 			"The last message has the type end and says how the task ended; after it a client should close the stream."}, h.streamLogs)
-	h.describeStream("/v1/tasks/{task}/logs/stream", "OK; data of each message is a LogEntry, of the message with the type end an End", refTo[wire.LogEntry])
+	h.describeStream("/v1/tasks/{task}/logs/stream",
+		"OK; data of each message is a LogEntry, of the message with the type end an End",
+		refTo[wire.LogEntry])
 }
 
 // LogPick selects lines. Absent fields match everything.
@@ -105,7 +109,8 @@ func (h *historyHandler) streamLogs(ctx context.Context, in *streamLogsInput) (*
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		x := c.Context().Value(exchangeKey{}).(httpExchange)
 		st := &eventFeed{source: h.feeds, task: in.Task}
-		_, err := stream.ServeSSE(x.w, x.r, h.heartbeat, func(ctx context.Context, to stream.Listener) error { return st.streamLogs(ctx, to, lines) })
+		_, err := stream.ServeSSE(x.w, x.r, h.heartbeat,
+			func(ctx context.Context, to stream.Listener) error { return st.streamLogs(ctx, to, lines) })
 		if err != nil {
 			h.logger.Error("a stream of logs broke off", "error", err, "task", in.Task, "request", api.RequestID(c.Context()))
 		}
@@ -200,5 +205,6 @@ func (l *logLines) matchingEntries(parts []api.LogPart) (list []wire.LogEntry) {
 }
 
 func (p *LogPick) matchesAddress(at flow.Address) bool {
-	return (p.Node == "" || p.Node == at.Node || p.Node == at.Step()) && (p.Unit < 0 || p.Unit == at.Unit) && (p.Attempt == 0 || p.Attempt == at.Attempt)
+	return (p.Node == "" || p.Node == at.Node || p.Node == at.Step()) && (p.Unit < 0 ||
+		p.Unit == at.Unit) && (p.Attempt == 0 || p.Attempt == at.Attempt)
 }

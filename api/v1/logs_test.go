@@ -12,7 +12,8 @@ import (
 // say makes a claimed job print lines.
 func (s *server) say(j obj, from int, lines ...obj) {
 	s.Helper()
-	s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": []obj{{"job": j["id"], "token": j["token"], "lines": lines, "lines_from": from}}})
+	s.call(200, "POST", "/v1/workers/painter/heartbeat",
+		obj{"claims": []obj{{"job": j["id"], "token": j["token"], "lines": lines, "lines_from": from}}})
 }
 
 func texts(list []obj) (texts []string) {
@@ -72,13 +73,15 @@ func TestCutLogsAreMarked(t *testing.T) {
 	id := s.task(queued)
 	job := s.job("paint")["id"].(string)
 	for n := range int64(5) {
-		chunk := persistence.LogChunk{Task: id, Job: job, Source: "painter", Number: n + 1, Lines: []persistence.LogLine{{Stream: "log", Text: fmt.Sprintf("line %d\n", n)}}}
+		chunk := persistence.LogChunk{Task: id, Job: job, Source: "painter", Number: n + 1,
+			Lines: []persistence.LogLine{{Stream: "log", Text: fmt.Sprintf("line %d\n", n)}}}
 		require.NoError(t, s.store.AppendLog(t.Context(), []persistence.LogChunk{chunk}, 14))
 	}
 	list := items(s.get("/v1/tasks/" + id + "/logs"))
 	require.Equal(t, []string{"line 3", "line 4"}, texts(list))
 	require.Equal(t, []any{obj{"lines": 3.0, "chars": 21.0}, nil}, []any{list[0]["missing"], list[1]["missing"]})
-	require.Equal(t, "… cut here: the first 21 characters (3 lines) are not kept\nline 3\nline 4\n", s.get("/v1/jobs/" + job + "/log")["content"])
+	require.Equal(t, "… cut here: the first 21 characters (3 lines) are not kept\nline 3\nline 4\n",
+		s.get("/v1/jobs/" + job + "/log")["content"])
 }
 
 func TestLogsAreFollowedToTheEndOfTheirTask(t *testing.T) {

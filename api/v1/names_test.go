@@ -52,12 +52,14 @@ func TestARepeatedStartIsRecognizedByItsValuesNotByTheirSpelling(t *testing.T) {
 			return `{"flow":"` + slug + `","idempotency_key":"k","params":` + params + `}`
 		}
 		first := s.call(201, "POST", "/v1/tasks", start(`{"a":1,"b":{"c":100,"d":12345678901234567890}}`))
-		for _, again := range []string{`{"b":{"d":12345678901234567890,"c":1e2},"a":1.0}`, `{"\u0061":10e-1,"b":{"c":100.00,"d":12345678901234567890.0}}`} {
+		for _, again := range []string{`{"b":{"d":12345678901234567890,"c":1e2},"a":1.0}`,
+			`{"\u0061":10e-1,"b":{"c":100.00,"d":12345678901234567890.0}}`} {
 			require.Equal(s, first["id"], s.call(200, "POST", "/v1/tasks", start(again))["id"])
 			batch := items(s.call(200, "POST", "/v1/tasks/starts", `{"starts":[`+start(again)+`]}`))
 			require.Equal(s, first["id"], batch[0]["id"])
 		}
-		for _, other := range []string{`{"a":1,"b":{"c":100,"d":12345678901234567891}}`, `{"a":"1","b":{"c":100,"d":12345678901234567890}}`, `{"a":1}`} {
+		for _, other := range []string{`{"a":1,"b":{"c":100,"d":12345678901234567891}}`,
+			`{"a":"1","b":{"c":100,"d":12345678901234567890}}`, `{"a":1}`} {
 			s.refused(409, "body.idempotency_key", "POST", "/v1/tasks", start(other))
 		}
 	})
@@ -66,10 +68,12 @@ func TestARepeatedStartIsRecognizedByItsValuesNotByTheirSpelling(t *testing.T) {
 func TestARepeatedStartGetsItsTaskAfterAVersionWithOtherInputs(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.unique("inputs")
-		s.call(201, "PUT", "/v1/flows/"+slug, `{"inputs":{"a":"int"},"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"go"}}}}`)
+		s.call(201, "PUT", "/v1/flows/"+slug,
+			`{"inputs":{"a":"int"},"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"go"}}}}`)
 		start := obj{"flow": slug, "params": obj{"a": 1}, "idempotency_key": "k"}
 		first := s.call(201, "POST", "/v1/tasks", start)
-		s.call(201, "PUT", "/v1/flows/"+slug, `{"inputs":{"b":"text"},"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"go"}}}}`)
+		s.call(201, "PUT", "/v1/flows/"+slug,
+			`{"inputs":{"b":"text"},"start":"w","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"go"}}}}`)
 		again := s.call(200, "POST", "/v1/tasks", start)
 		require.Equal(s, []any{first["id"], false}, []any{again["id"], again["created"]})
 		batch := items(s.call(200, "POST", "/v1/tasks/starts", obj{"starts": []any{start}}))

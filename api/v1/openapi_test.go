@@ -180,7 +180,8 @@ func TestPreflightAnswersListMethodsAndHeaders(t *testing.T) {
 	for _, header := range []string{"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"} {
 		require.Contains(t, before.header.Get("Access-Control-Allow-Headers"), header)
 	}
-	for _, a := range []sent{before, s.send("GET", "/v1/info", nil, "Origin", page), s.send("GET", "/v1/info", nil, "Origin", page, "Authorization", "Bearer t")} {
+	for _, a := range []sent{before, s.send("GET", "/v1/info", nil, "Origin", page),
+		s.send("GET", "/v1/info", nil, "Origin", page, "Authorization", "Bearer t")} {
 		require.Equal(t, []string{page, "Origin"}, []string{a.header.Get("Access-Control-Allow-Origin"), a.header.Get("Vary")})
 	}
 	require.Empty(t, s.send("GET", "/v1/info", nil).header.Get("Access-Control-Allow-Origin"))

@@ -25,7 +25,8 @@ const (
 func (h *statsHandler) addOverviewRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "get-overview", method: http.MethodGet, path: "/v1/overview", tag: "member",
 		summary: "See at once how everything is",
-		text:    "Each number is that of a list, whose query is beside it: the same tasks are counted as are listed. The answer may be a second old."}, h.getOverview)
+		text: "Each number is that of a list, whose query is beside it: the same tasks are " +
+			"counted as are listed. The answer may be a second old."}, h.getOverview)
 }
 
 func (h *statsHandler) getOverview(ctx context.Context, _ *struct{}) (*bodyResponse[wire.Overview], error) {
@@ -40,7 +41,8 @@ func (h *statsHandler) buildOverview(ctx context.Context) (*wire.Overview, error
 		return nil, err
 	}
 	o := &wire.Overview{Now: wire.Time{Time: now}, Slow: *slow}
-	for _, part := range []func(context.Context, *wire.Overview) error{h.byState, h.addRecent, h.addFailing, h.queuesServed, h.countMembers} {
+	for _, part := range []func(context.Context, *wire.Overview) error{h.byState, h.addRecent,
+		h.addFailing, h.queuesServed, h.countMembers} {
 		if err := part(ctx, o); err != nil {
 			return nil, err
 		}
@@ -124,7 +126,8 @@ func (h *statsHandler) addRecent(ctx context.Context, o *wire.Overview) error {
 // addFailing groups the newest of the tasks that failed in the last day.
 func (h *statsHandler) addFailing(ctx context.Context, o *wire.Overview) error {
 	since := ceilMillis(o.Now.Add(-24 * time.Hour))
-	rows, err := h.store.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{string(flow.TaskFailed)}, EndedFrom: since, ByEnd: true, Limit: failedTasks + 1})
+	rows, err := h.store.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{string(
+		flow.TaskFailed)}, EndedFrom: since, ByEnd: true, Limit: failedTasks + 1})
 	if err != nil {
 		return err
 	}
@@ -148,8 +151,10 @@ func groupsOf(rows []persistence.TaskRow, since int64) []wire.FailureGroup {
 		}
 		k := kind{orElse(t.FlowSlug, t.FlowID), persistence.Failure(t.Error)}
 		if groups[k] == nil {
-			pick := TaskPick{Flow: []string{k.flow}, State: []string{string(flow.TaskFailed)}, Failure: k.failure, EndedFrom: time.UnixMilli(since)}
-			groups[k] = &wire.FailureGroup{Flow: k.flow, Node: failedNode(k.failure), Error: k.failure, Newest: t.ID, At: wire.Millis(t.EndedAt), Query: pick.queryString()}
+			pick := TaskPick{Flow: []string{k.flow}, State: []string{string(flow.TaskFailed)},
+				Failure: k.failure, EndedFrom: time.UnixMilli(since)}
+			groups[k] = &wire.FailureGroup{Flow: k.flow, Node: failedNode(k.failure),
+				Error: k.failure, Newest: t.ID, At: wire.Millis(t.EndedAt), Query: pick.queryString()}
 		}
 		groups[k].Count++
 	}

@@ -40,7 +40,8 @@ func TestEveryNumberOfAnOverviewIsThatOfTheListItLeadsTo(t *testing.T) {
 		for _, n := range o["states"].([]any) {
 			states[n.(obj)["state"].(string)] = listed(n)
 		}
-		require.Equal(t, obj{"pending": 0., "running": 1., "canceling": 0., "paused": 1., "completed": 1., "failed": 4., "canceled": 0.}, states)
+		require.Equal(t, obj{"pending": 0., "running": 1., "canceling": 0., "paused": 1.,
+			"completed": 1., "failed": 4., "canceled": 0.}, states)
 		for _, window := range o["recent"].([]any) {
 			w := window.(obj)
 			require.Equal(t, []float64{5, 1, 3}, []float64{listed(w["started"]), listed(w["completed"]), listed(w["failed"])}, w)
@@ -50,7 +51,8 @@ func TestEveryNumberOfAnOverviewIsThatOfTheListItLeadsTo(t *testing.T) {
 		groups := failing["groups"].([]any)
 		require.Len(t, groups, 2)
 		require.EqualValues(t, 2, listed(groups[0]))
-		require.Equal(t, []any{slug, "pay1", "pay1: card # refused"}, []any{groups[0].(obj)["flow"], groups[0].(obj)["node"], groups[0].(obj)["error"]})
+		require.Equal(t, []any{slug, "pay1", "pay1: card # refused"},
+			[]any{groups[0].(obj)["flow"], groups[0].(obj)["node"], groups[0].(obj)["error"]})
 		require.EqualValues(t, 1, listed(groups[1]))
 
 		queue := o["queues"].([]any)[0].(obj)
@@ -68,9 +70,10 @@ func (s *server) failedLongAgo(id string) {
 	v, err := s.store.Task(s.Context(), items(s.get("/v1/tasks"))[0]["id"].(string))
 	require.NoError(s, err)
 	at := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
-	results, err := s.store.Commit(s.Context(), s.engine.Incarnation(), []persistence.Commit{{Task: id, Seq: 1, At: at, Events: []byte("[]"),
-		Create:  &persistence.Create{FlowID: v.FlowID, VersionID: v.VersionID, CreatedAt: at},
-		Columns: &persistence.Columns{Status: "failed", Error: "pay1: card 17 refused", EndedAt: at}}})
+	results, err := s.store.Commit(s.Context(), s.engine.Incarnation(),
+		[]persistence.Commit{{Task: id, Seq: 1, At: at, Events: []byte("[]"),
+			Create:  &persistence.Create{FlowID: v.FlowID, VersionID: v.VersionID, CreatedAt: at},
+			Columns: &persistence.Columns{Status: "failed", Error: "pay1: card 17 refused", EndedAt: at}}})
 	require.NoError(s, err)
 	require.NoError(s, results[0])
 }

@@ -13,7 +13,9 @@ import (
 func TestDocumentsAreCompressedForClientsThatAcceptGzip(t *testing.T) {
 	text := strings.Repeat("all the same ", 1000)
 	p := newPacked("text/plain", func() []byte { return []byte(text) })
-	for accepts, want := range map[string]bool{"": false, "gzip": true, "br, gzip;q=0.5": true, "deflate, gzip ; q = 1": true, "gzip;q=0": false, "gzip;q=0.000": false, "identity": false, "x-gzip": false} {
+	for accepts, want := range map[string]bool{"": false, "gzip": true, "br, gzip;q=0.5": true,
+		"deflate, gzip ; q = 1": true, "gzip;q=0": false, "gzip;q=0.000": false, "identity": false,
+		"x-gzip": false} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Accept-Encoding", accepts)
 		w := httptest.NewRecorder()

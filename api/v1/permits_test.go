@@ -20,7 +20,8 @@ func TestAWaitForAKeyShowsTheKeyAndThePosition(t *testing.T) {
 			v := s.until("/v1/tasks/"+id+"/waiting", func(v obj) bool { return v["waits"].([]any)[0].(obj)["before"] == float64(before) })
 			wait := v["waits"].([]any)[0].(obj)
 			require.Equal(s, []any{"permit", "jobs:brush:red"}, []any{wait["for"], wait["key"]})
-			require.Equal(s, fmt.Sprintf("it waits for jobs:brush:red, of which 1 may be under way at once (%d before it)", before), wait["text"])
+			require.Equal(s, fmt.Sprintf("it waits for jobs:brush:red, of which 1 may be under "+
+				"way at once (%d before it)", before), wait["text"])
 			require.Equal(s, wait, items(s.get("/v1/tasks/" + id + "/steps"))[0]["wait"])
 			require.Equal(s, wait, s.get("/v1/tasks/" + id)["active"].([]any)[0].(obj)["wait"])
 		}

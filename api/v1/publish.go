@@ -47,7 +47,8 @@ func (h *flowHandler) publishAs(ctx context.Context, in *publishAsInput) (*publi
 		return nil, err
 	}
 	if d.slug != "" && d.slug != in.Flow {
-		return nil, newInvalidError("body.slug", "leave it out, or send the same one", "the path says %.140q, the body %.140q", in.Flow, d.slug)
+		return nil, newInvalidError("body.slug", "leave it out, or send the same one",
+			"the path says %.140q, the body %.140q", in.Flow, d.slug)
 	}
 	d.slug, d.strict = in.Flow, d.strict || in.Strict
 	if in.After >= 0 {
@@ -84,26 +85,33 @@ func (h *flowHandler) publishDefinition(ctx context.Context, where string, d *se
 		return nil, locateError("body", problems)
 	}
 	if unnamed && d.slug == "" {
-		return nil, newInvalidError("query.slug", "send slug=…, use PUT /v1/flows/{flow}, or give the definition a name", "nothing says what the flow is to be addressed by")
+		return nil, newInvalidError("query.slug",
+			"send slug=…, use PUT /v1/flows/{flow}, or give the definition a name",
+			"nothing says what the flow is to be addressed by")
 	}
 	if err := persistence.CheckSlug(d.slug); err != nil {
 		return nil, locateError(where, err)
 	}
 	done, err := persistence.PublishPrepared(ctx, h.store, p, ready)
 	if errors.Is(err, persistence.ErrOvertaken) {
-		return nil, &locatedError{where: "query.after", hint: "look at what was published, and publish after that", err: flow.Errorf(flow.Conflict, "version %d of %s is no longer the newest one", *d.after, d.slug)}
+		return nil, &locatedError{where: "query.after",
+			hint: "look at what was published, and publish after that",
+			err: flow.Errorf(flow.Conflict, "version %d of %s is no longer the newest one",
+				*d.after, d.slug)}
 	}
 	var f *persistence.Flow
 	if err == nil {
 		f, err = h.store.Flow(ctx, done.Version.FlowID)
 	}
 	if errors.Is(err, persistence.ErrNotFound) {
-		return nil, &locatedError{where: where, hint: "publish it again, if it is still wanted", err: flow.Errorf(flow.Conflict, "the flow %s was deleted while this was published", d.slug)}
+		return nil, &locatedError{where: where, hint: "publish it again, if it is still wanted",
+			err: flow.Errorf(flow.Conflict, "the flow %s was deleted while this was published", d.slug)}
 	}
 	if err != nil {
 		return nil, err
 	}
-	published := wire.Published{Created: done.Created, Flow: toFlow(f), Version: toVersion(f, done.Version), Warnings: api.DefinitionProblems(done.Warnings)}
+	published := wire.Published{Created: done.Created, Flow: toFlow(f),
+		Version: toVersion(f, done.Version), Warnings: api.DefinitionProblems(done.Warnings)}
 	published.Version.Inputs, err = h.catalog.inputsOf(ctx, done.Version)
 	return &publishAnswer{statusOf(done.Created), published}, err
 }
@@ -127,7 +135,8 @@ func (h *flowHandler) validateDefinition(ctx context.Context, in *validateInput)
 }
 
 func (h *flowHandler) toPublication(d *sentDefinition) persistence.Publication {
-	return persistence.Publication{Slug: d.slug, Definition: d.text, Limits: h.limits, Secret: h.checkSecret, Func: h.checkFunc, Strict: d.strict}
+	return persistence.Publication{Slug: d.slug, Definition: d.text, Limits: h.limits,
+		Secret: h.checkSecret, Func: h.checkFunc, Strict: d.strict}
 }
 
 func looksLikeJSON(text []byte) bool {
@@ -151,7 +160,8 @@ func readDefinition(ctx context.Context, sent []byte) (*sentDefinition, error) {
 	}
 	text := bytes.Clone(sent) // the framework reuses its buffer
 	if kind == "json" && !looksLikeJSON(text) {
-		return nil, newInvalidError("body", "send the definition as a JSON object, or YAML with Content-Type: application/yaml", "the body is no JSON object")
+		return nil, newInvalidError("body", "send the definition as a JSON object, or YAML with "+
+			"Content-Type: application/yaml", "the body is no JSON object")
 	}
 	var fields map[string]json.RawMessage
 	if kind == "yaml" || json.Unmarshal(text, &fields) != nil || fields["definition"] == nil {
@@ -189,7 +199,8 @@ func mediaType(ctx context.Context) (string, error) {
 	case err == nil && (strings.HasSuffix(kind, "/yaml") || strings.HasSuffix(kind, "/x-yaml") || kind == "text/plain"):
 		return "yaml", nil
 	}
-	return "", newInvalidError("header.Content-Type", "send application/json or application/yaml", "a definition cannot be read from %.80q", header)
+	return "", newInvalidError("header.Content-Type", "send application/json or application/yaml",
+		"a definition cannot be read from %.80q", header)
 }
 
 // SlugFor makes a slug from the definition's name; "" if that is not possible.

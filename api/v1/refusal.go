@@ -124,7 +124,8 @@ func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.Fault {
 		f.What, f.Hint = "this is no time", "send one as in RFC 3339, with its zone: 2026-01-31T15:04:05Z"
 	// the original message contains the sent value and a Go type
 	case strings.HasPrefix(e.Message, notThatNumber):
-		f.What, f.Hint = "the number is too large, or no whole one", "send a whole number of at most 18 digits, without a point and an exponent"
+		f.What, f.Hint = "the number is too large, or no whole one",
+			"send a whole number of at most 18 digits, without a point and an exponent"
 		f.Where += fieldOf(e.Message)
 	case e.Location == "body":
 		f.Hint = "send a JSON object as it is described at /v1/docs"

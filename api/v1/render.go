@@ -12,7 +12,8 @@ import (
 func toSummary(t *persistence.TaskRow) wire.TaskSummary {
 	s := wire.TaskSummary{
 		ID: t.ID, Flow: orElse(t.FlowSlug, t.FlowID), FlowName: t.FlowName, Version: t.VersionNumber, VersionID: t.VersionID,
-		State: t.Status, Paused: t.Paused, Node: t.Cursor, LastAction: t.LastAction, Steps: t.Steps, Followed: t.Followed, Error: t.Error, Labels: t.Labels,
+		State: t.Status, Paused: t.Paused, Node: t.Cursor, LastAction: t.LastAction, Steps: t.Steps,
+		Followed: t.Followed, Error: t.Error, Labels: t.Labels,
 		CreatedAt: wire.Millis(t.CreatedAt), UpdatedAt: wire.Millis(t.UpdatedAt), EndedAt: wire.Millis(t.EndedAt),
 	}
 	s.Waits, s.Wait = toWaits(t.Waits, &t.Wait)
@@ -76,10 +77,12 @@ func activeSteps(task string, s *flow.State) []wire.Step {
 
 func toStep(task string, v *flow.StepView) wire.Step {
 	step := wire.Step{
-		Scope: v.Scope, Node: v.Node.Key, Kind: string(v.Node.Kind), Visit: v.Visit, State: string(v.Status), Reason: v.Reason, SkipMode: string(v.Mode),
+		Scope: v.Scope, Node: v.Node.Key, Kind: string(v.Node.Kind), Visit: v.Visit,
+		State: string(v.Status), Reason: v.Reason, SkipMode: string(v.Mode),
 		Action: v.Action, For: v.For, WaitsFor: v.WaitsFor, Waits: v.Waits, Output: v.Output, Error: v.Error, Details: v.Details,
 		Held: v.Held, EnteredAt: wire.Millis(v.StartedAt), EndedAt: wire.Millis(v.EndedAt), Due: wire.Millis(v.Due),
-		Units: wire.Units{Total: v.Units.Total, InFlight: v.Units.Flying, Retrying: v.Units.Retrying, Done: v.Units.Done, Failed: v.Units.Failed},
+		Units: wire.Units{Total: v.Units.Total, InFlight: v.Units.Flying,
+			Retrying: v.Units.Retrying, Done: v.Units.Done, Failed: v.Units.Failed},
 	}
 	if v.Node.Kind == flow.KindFanout {
 		step.Units.Appended = v.Units.Total - v.Units.Initial
@@ -106,12 +109,14 @@ func toCounts(counts map[flow.StepStatus]int) *wire.StepCounts {
 }
 
 func toUnit(u *flow.UnitView) wire.Unit {
-	return wire.Unit{Unit: u.Index, Name: u.Name, State: u.Status.String(), Attempt: u.Attempt, Appended: u.Appended, Input: u.Input, Output: u.Output,
+	return wire.Unit{Unit: u.Index, Name: u.Name, State: u.Status.String(), Attempt: u.Attempt,
+		Appended: u.Appended, Input: u.Input, Output: u.Output,
 		Error: u.Error, Details: u.Details, Worker: u.Worker, Note: u.Note, RetryAt: wire.Millis(u.RetryAt), Due: wire.Millis(u.Due)}
 }
 
 func toWait(task string, w *flow.Wait) wire.Wait {
-	wait := wire.Wait{Place: toPlace(w.Address), For: w.For, Text: w.Text, Key: w.Key, Since: wire.Millis(w.Since), Until: wire.Millis(w.Until),
+	wait := wire.Wait{Place: toPlace(w.Address), For: w.For, Text: w.Text, Key: w.Key,
+		Since: wire.Millis(w.Since), Until: wire.Millis(w.Until),
 		Service: w.Service, Labels: w.Labels}
 	if w.For == "job" || w.For == "claim" {
 		wait.Job = flow.JobID(task, w.Address)

@@ -24,9 +24,14 @@ func (h *jobHandler) addReportRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "fail-job", method: http.MethodPost, path: "/v1/jobs/{job}/fail", tag: "workers",
 		summary: "Fail a claimed job", text: "It is tried again, if its flow says so and the error is not fatal. " + reportText}, h.failJob)
 	registerOperation(rt, apiOperation{id: "report-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/reports", tag: "workers",
-		summary: "Complete and fail claimed jobs, many at once", text: "Each is answered in its place: one that is refused has a problem there. With next, jobs are claimed meanwhile: of those that wait the oldest, and those that begin by what is reported; that saves a poll, and a job that begins is claimed as it begins. " + reportText}, h.reportJobs)
+		summary: "Complete and fail claimed jobs, many at once",
+		text: "Each is answered in its place: one that is refused has a problem there. With " +
+			"next, jobs are claimed meanwhile: of those that wait the oldest, and those that " +
+			"begin by what is reported; that saves a poll, and a job that begins is claimed as " +
+			"it begins. " + reportText}, h.reportJobs)
 	registerOperation(rt, apiOperation{id: "release-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/release", tag: "workers",
-		summary: "Give claimed jobs back", text: "Other workers get them at once. What is not claimed with that token (any longer) stays as it is."}, h.releaseJobs)
+		summary: "Give claimed jobs back", text: "Other workers get them at once. What is not " +
+			"claimed with that token (any longer) stays as it is."}, h.releaseJobs)
 }
 
 type completeJobInput struct {
@@ -35,7 +40,8 @@ type completeJobInput struct {
 }
 
 func (h *jobHandler) completeJob(ctx context.Context, in *completeJobInput) (*bodyResponse[wire.Reported], error) {
-	return h.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Output: in.Body.Output, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
+	return h.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token,
+		Output: in.Body.Output, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
 }
 
 type failJobInput struct {
@@ -44,7 +50,9 @@ type failJobInput struct {
 }
 
 func (h *jobHandler) failJob(ctx context.Context, in *failJobInput) (*bodyResponse[wire.Reported], error) {
-	return h.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token, Error: in.Body.Error, Details: in.Body.Details, Fatal: in.Body.Fatal, Log: in.Body.Log, Said: in.Body.Said, Numbers: in.Body.Numbers})
+	return h.reportJob(ctx, in.Body.Worker, wire.Report{Job: in.Job, Token: in.Body.Token,
+		Error: in.Body.Error, Details: in.Body.Details, Fatal: in.Body.Fatal, Log: in.Body.Log,
+		Said: in.Body.Said, Numbers: in.Body.Numbers})
 }
 
 func (h *jobHandler) reportJob(ctx context.Context, worker string, r wire.Report) (*bodyResponse[wire.Reported], error) {
@@ -105,7 +113,8 @@ func (h *jobHandler) reportJobs(ctx context.Context, in *reportsInput) (*bodyRes
 }
 
 // exchangeJobs carries out orders, and claims jobs if the worker asks for some.
-func (h *jobHandler) exchangeJobs(ctx context.Context, in *reportsInput, orders engine.Orders) (outcomes engine.Outcomes, jobs engine.Jobs, err error) {
+func (h *jobHandler) exchangeJobs(ctx context.Context, in *reportsInput,
+	orders engine.Orders) (outcomes engine.Outcomes, jobs engine.Jobs, err error) {
 	if in.Body.Next == nil {
 		outcomes, err = h.engine.DoAll(ctx, orders)
 		return outcomes, nil, err
@@ -138,7 +147,8 @@ func (h *jobHandler) ordersFor(ctx context.Context, worker string, reports []wir
 			continue
 		}
 		r := &reports[i]
-		report := flow.Report{Output: r.Output, Error: r.Error, Details: r.Details, Metrics: r.Metrics, Fatal: r.Fatal, Token: r.Token, Worker: worker, Log: kept[i]}
+		report := flow.Report{Output: r.Output, Error: r.Error, Details: r.Details,
+			Metrics: r.Metrics, Fatal: r.Fatal, Token: r.Token, Worker: worker, Log: kept[i]}
 		orders[i], errs[i] = engine.Completing(strings.TrimPrefix(r.Job, api.QueuePrefix), report)
 	}
 	return orders, errs

@@ -12,9 +12,12 @@ import (
 )
 
 func (h *startHandler) addRerunRoutes(rt *apiRouter) {
-	registerOperation(rt, apiOperation{id: "rerun-task", method: http.MethodPost, path: "/v1/tasks/{task}/rerun", tag: "tasks", created: true,
+	registerOperation(rt, apiOperation{id: "rerun-task", method: http.MethodPost,
+		path: "/v1/tasks/{task}/rerun", tag: "tasks", created: true,
 		summary: "Start a task that does again what another one does",
-		text:    "From the beginning, with its labels, its params or others, and its version or another one. The other task stays as it is, and need not have ended; forked_from names it. With an idempotency key the request may be sent again."}, h.rerunTask)
+		text: "From the beginning, with its labels, its params or others, and its version or " +
+			"another one. The other task stays as it is, and need not have ended; forked_from " +
+			"names it. With an idempotency key the request may be sent again."}, h.rerunTask)
 }
 
 type rerunInput struct {
@@ -46,15 +49,19 @@ func (h *startHandler) rerunTask(ctx context.Context, in *rerunInput) (*statusRe
 	if ask.DryRun {
 		return h.rerunDry(ctx, in, row, v, params)
 	}
-	started, err := h.engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: ask.Newest, Params: params, Labels: schedule.Apart(row.Labels), Key: orElse(ask.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, Anew: true})
+	started, err := h.engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: ask.Newest,
+		Params: params, Labels: schedule.Apart(row.Labels),
+		Key: orElse(ask.IdempotencyKey, in.IdempotencyKey), Fork: in.Task, Anew: true})
 	if err != nil {
 		return nil, startProblem(err, "body.params", orElse(row.FlowSlug, row.FlowID))
 	}
-	return &statusResponse[wire.Reran]{statusOf(started.Created), wire.Reran{ID: started.Task, Created: started.Created, From: in.Task, Version: v.Number}}, nil
+	return &statusResponse[wire.Reran]{statusOf(started.Created),
+		wire.Reran{ID: started.Task, Created: started.Created, From: in.Task, Version: v.Number}}, nil
 }
 
 // rerunDry predicts the course of the new task.
-func (h *startHandler) rerunDry(ctx context.Context, in *rerunInput, row *persistence.TaskRow, v *persistence.Version, params []byte) (*statusResponse[wire.Reran], error) {
+func (h *startHandler) rerunDry(ctx context.Context, in *rerunInput, row *persistence.TaskRow,
+	v *persistence.Version, params []byte) (*statusResponse[wire.Reran], error) {
 	if len(params) == 0 {
 		params = row.Params
 	}

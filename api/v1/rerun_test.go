@@ -14,7 +14,9 @@ func TestATaskIsDoneAgainFromTheBeginning(t *testing.T) {
 		slug, service := s.unique("declared"), s.unique("charge")
 		definition := strings.ReplaceAll(declared, "SERVICE", service)
 		s.call(201, "PUT", "/v1/flows/"+slug, definition, "Content-Type", "application/yaml")
-		first := s.call(201, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"amount": 3}, "labels": obj{"customer": "7", "triggered_by": "schedule", "schedule": "nightly", "slot": "2026-01-31T02:30:00Z"}})["id"].(string)
+		first := s.call(201, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"amount": 3},
+			"labels": obj{"customer": "7", "triggered_by": "schedule", "schedule": "nightly",
+				"slot": "2026-01-31T02:30:00Z"}})["id"].(string)
 		path := "/v1/tasks/" + first
 
 		again := s.call(201, "POST", path+"/rerun", nil)
@@ -38,12 +40,15 @@ func TestATaskIsDoneAgainFromTheBeginning(t *testing.T) {
 		require.Equal(s, []any{"called"}, values(obj{"items": other["steps"]}, "how"))
 		require.Len(s, items(s.get("/v1/tasks?flow="+slug)), 2, "nothing was started")
 
-		s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(definition, "note: optional", "tip: optional"), "Content-Type", "application/yaml")
+		s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(definition, "note: optional",
+			"tip: optional"), "Content-Type", "application/yaml")
 		ask := obj{"newest": true, "params": obj{"amount": 9, "tip": "x"}, "idempotency_key": "again"}
 		third := s.call(201, "POST", path+"/rerun", ask)
 		require.Equal(s, 2.0, third["version"])
 		require.Equal(s, third["id"], s.call(200, "POST", path+"/rerun", ask)["id"])
-		s.refused(409, "body.idempotency_key", "POST", path+"/fork", obj{"newest": true, "from": "charge", "params": obj{"amount": 9, "tip": "x"}, "idempotency_key": "again"})
+		s.refused(409, "body.idempotency_key", "POST", path+"/fork",
+			obj{"newest": true, "from": "charge", "params": obj{"amount": 9, "tip": "x"},
+				"idempotency_key": "again"})
 		require.Equal(s, 9.0, s.get("/v1/tasks/" + third["id"].(string))["params"].(obj)["amount"])
 
 		s.refused(422, "body.params", "POST", path+"/rerun", obj{"params": obj{"amuont": 1}})

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// apiRouter holds the routes, their description, and what all answers have in common: roles, limits,
-// payloads and problems.
+// apiRouter holds the routes, their description, and what all answers have in common: roles,
+// limits, payloads and problems.
 type apiRouter struct {
 	mux    *http.ServeMux
 	fast   *http.ServeMux // tried first for each request
@@ -59,7 +59,9 @@ func newAPIConfig(values userValues) huma.Config {
 		{URL: "/", Description: "the member that this description was asked for"},
 		{URL: "http://127.0.0.1:8070", Description: "a member that was started without settings"},
 	}
-	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "schedules"}, {Name: "tasks"}, {Name: "approvals"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "hooks"}, {Name: "member"}, {Name: "cluster"}}
+	config.Tags = []*huma.Tag{{Name: "flows"}, {Name: "schedules"}, {Name: "tasks"},
+		{Name: "approvals"}, {Name: "history"}, {Name: "jobs"}, {Name: "workers"}, {Name: "hooks"},
+		{Name: "member"}, {Name: "cluster"}}
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Time](), reflect.TypeFor[time.Time]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[huma.ErrorModel](), reflect.TypeFor[problem]())
 	config.Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())

@@ -92,7 +92,9 @@ func (h *scheduleHandler) backfillSchedule(ctx context.Context, in *backfillInpu
 			item, err = h.backfillSlot(ctx, found.FlowID, slot, n, in.Body.DryRun)
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = flow.Errorf(flow.Busy, "%d of %d slots have their tasks, and there was no time left for the others: send the same request again, which goes on with them", i, len(slots))
+			err = flow.Errorf(flow.Busy, "%d of %d slots have their tasks, and there was no "+
+				"time left for the others: send the same request again, which goes on with them", i,
+				len(slots))
 		}
 		if err != nil {
 			return nil, err
@@ -125,7 +127,8 @@ func (h *scheduleHandler) pastSlots(found *persistence.Schedule, b *wire.Backfil
 
 // backfillSlot starts the task of a slot; a dry run only reports it. A slot that has a task
 // already, with any params, is no conflict.
-func (h *scheduleHandler) backfillSlot(ctx context.Context, flowID string, slot int64, n engine.NewTask, dry bool) (item wire.BackfilledSlot, err error) {
+func (h *scheduleHandler) backfillSlot(ctx context.Context, flowID string, slot int64,
+	n engine.NewTask, dry bool) (item wire.BackfilledSlot, err error) {
 	item.Slot = wire.Millis(slot)
 	if item.Task, err = n.TaskID(flowID); err != nil {
 		return item, err

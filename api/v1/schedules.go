@@ -30,23 +30,37 @@ func (h *scheduleHandler) addScheduleRoutes(rt *apiRouter) {
 		summary: "List schedules, by name"}, h.listSchedules)
 	registerOperation(rt, apiOperation{id: "get-schedule", method: http.MethodGet, path: "/v1/schedules/{schedule}", tag: "schedules",
 		summary: "Read a schedule"}, h.getSchedule)
-	registerOperation(rt, apiOperation{id: "set-schedule", method: http.MethodPut, path: "/v1/schedules/{schedule}", tag: "schedules", created: true,
+	registerOperation(rt, apiOperation{id: "set-schedule", method: http.MethodPut,
+		path: "/v1/schedules/{schedule}", tag: "schedules", created: true,
 		summary: "Make a schedule, or change it",
-		text:    "Each slot has one task, whatever happens to members meanwhile. One that fires at other times from now on catches up with nothing that was before. One that a definition has made is changed until the next version of its flow is published."}, h.setSchedule)
+		text: "Each slot has one task, whatever happens to members meanwhile. One that fires " +
+			"at other times from now on catches up with nothing that was before. One that a " +
+			"definition has made is changed until the next version of its flow is published."}, h.setSchedule)
 	registerOperation(rt, apiOperation{id: "delete-schedule", method: http.MethodDelete, path: "/v1/schedules/{schedule}", tag: "schedules",
 		summary: "Delete a schedule", text: "Its tasks stay as they are."}, h.deleteSchedule)
-	registerOperation(rt, apiOperation{id: "enable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/enable", tag: "schedules",
+	registerOperation(rt, apiOperation{id: "enable-schedule", method: http.MethodPost,
+		path: "/v1/schedules/{schedule}/enable", tag: "schedules",
 		summary: "Have a schedule fire", text: "What was due while it did not is not caught up."}, h.enableSchedule)
-	registerOperation(rt, apiOperation{id: "disable-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/disable", tag: "schedules",
+	registerOperation(rt, apiOperation{id: "disable-schedule", method: http.MethodPost,
+		path: "/v1/schedules/{schedule}/disable", tag: "schedules",
 		summary: "Have a schedule fire no longer", text: "Its tasks go on."}, h.disableSchedule)
 	registerOperation(rt, apiOperation{id: "next-slots", method: http.MethodGet, path: "/v1/schedules/{schedule}/next", tag: "schedules",
-		summary: "Tell the next slots of a schedule", text: "Also of one that does not fire for the moment; with what becomes of times that do not exist or come twice."}, h.nextSlots)
+		summary: "Tell the next slots of a schedule",
+		text: "Also of one that does not fire for the moment; with what becomes of times " +
+			"that do not exist or come twice."}, h.nextSlots)
 	registerOperation(rt, apiOperation{id: "preview-schedule", method: http.MethodPost, path: "/v1/schedules-preview", tag: "schedules",
 		summary: "Tell the slots that a schedule would have", text: "Nothing is kept."}, h.previewSchedule)
-	registerOperation(rt, apiOperation{id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: "schedules", created: true,
-		summary: "Start a task of a schedule now", text: "Whatever its slots and policies say, also when it does not fire for the moment. Its slots stay as they are."}, h.triggerSchedule)
-	registerOperation(rt, apiOperation{id: "backfill-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/backfill", tag: "schedules",
-		summary: "Start tasks for slots that have passed", text: "A slot that has had its task gets no other one. All begin at once, whatever overlap says; a flow with concurrency holds them back. The request may be sent again."}, h.backfillSchedule)
+	registerOperation(rt, apiOperation{id: "trigger-schedule", method: http.MethodPost,
+		path: "/v1/schedules/{schedule}/trigger", tag: "schedules", created: true,
+		summary: "Start a task of a schedule now",
+		text: "Whatever its slots and policies say, also when it does not fire for the " +
+			"moment. Its slots stay as they are."}, h.triggerSchedule)
+	registerOperation(rt, apiOperation{id: "backfill-schedule", method: http.MethodPost,
+		path: "/v1/schedules/{schedule}/backfill", tag: "schedules",
+		summary: "Start tasks for slots that have passed",
+		text: "A slot that has had its task gets no other one. All begin at once, whatever " +
+			"overlap says; a flow with concurrency holds them back. The request may be sent again."},
+		h.backfillSchedule)
 }
 
 // SchedulePath identifies a schedule.
@@ -106,7 +120,8 @@ func (h *scheduleHandler) getSchedule(ctx context.Context, in *SchedulePath) (*b
 	return h.scheduleAnswer(ctx, found, err)
 }
 
-func (h *scheduleHandler) scheduleAnswer(ctx context.Context, found *persistence.Schedule, err error) (*bodyResponse[wire.Schedule], error) {
+func (h *scheduleHandler) scheduleAnswer(ctx context.Context, found *persistence.Schedule,
+	err error) (*bodyResponse[wire.Schedule], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +153,9 @@ func (h *scheduleHandler) setSchedule(ctx context.Context, in *setScheduleInput)
 	if err := h.checkParams(ctx, f, params); err != nil {
 		return nil, err
 	}
-	set, created, err := persistence.SetSchedule(ctx, h.store, persistence.ScheduleChange{Name: in.Schedule, FlowID: f.ID, Spec: spec, Params: params,
-		Labels: in.Body.Labels, Enabled: in.Body.Enabled, Now: h.engine.Now().UnixMilli()})
+	set, created, err := persistence.SetSchedule(ctx, h.store,
+		persistence.ScheduleChange{Name: in.Schedule, FlowID: f.ID, Spec: spec, Params: params,
+			Labels: in.Body.Labels, Enabled: in.Body.Enabled, Now: h.engine.Now().UnixMilli()})
 	if err != nil {
 		return nil, scheduleProblem(err)
 	}
@@ -172,7 +188,8 @@ func scheduleProblem(err error) error {
 	case flow.ErrorKindOf(err) == flow.Invalid:
 		return locateError("path.schedule", err)
 	case api.Missing(err):
-		return newNotFoundError("body.flow", "publish it first, or look for its name at /v1/flows", "the flow of the schedule is not there any more")
+		return newNotFoundError("body.flow", "publish it first, or look for its name at /v1/flows",
+			"the flow of the schedule is not there any more")
 	}
 	return err
 }
@@ -261,8 +278,10 @@ func (h *scheduleHandler) toSchedule(ctx context.Context, p *persistence.Schedul
 		return wire.Schedule{}, err
 	}
 	spec, state := p.Spec.OrDefault(), p.State
-	shown := wire.Schedule{Name: p.Name, Flow: nameOf(f), Cron: spec.Cron, Every: formatMillis(spec.EveryMS), Timezone: cmp.Or(spec.Timezone, "UTC"), Enabled: p.Enabled,
-		CatchUp: string(spec.CatchUp), Overlap: string(spec.Overlap), Jitter: formatMillis(spec.JitterMS), Start: wire.Millis(spec.StartAt), End: wire.Millis(spec.EndAt),
+	shown := wire.Schedule{Name: p.Name, Flow: nameOf(f), Cron: spec.Cron,
+		Every: formatMillis(spec.EveryMS), Timezone: cmp.Or(spec.Timezone, "UTC"), Enabled: p.Enabled,
+		CatchUp: string(spec.CatchUp), Overlap: string(spec.Overlap),
+		Jitter: formatMillis(spec.JitterMS), Start: wire.Millis(spec.StartAt), End: wire.Millis(spec.EndAt),
 		Params: p.Params, Labels: p.Labels, Version: p.Version, Next: wire.Millis(p.NextSlot()), Waiting: wire.Millis(state.Queued),
 		LastSlot: wire.Millis(state.LastSlot), LastTask: state.LastTask, Error: state.Error, Begun: state.Begun, Skipped: state.Skipped,
 		CreatedAt: wire.Millis(p.CreatedAt), UpdatedAt: wire.Millis(p.UpdatedAt)}
@@ -283,7 +302,8 @@ func clockChange(rule *schedule.Rule, after int64) *wire.ClockChange {
 
 // toSpec reads when a schedule fires. Its error names all faults.
 func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
-	s := schedule.Spec{Cron: w.Cron, Timezone: w.Timezone, DST: w.DST, CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
+	s := schedule.Spec{Cron: w.Cron, Timezone: w.Timezone, DST: w.DST,
+		CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
 	var faults, others schedule.Faults
 	var ok bool
 	if s.EveryMS, ok = parseMillis(w.Every, "every", &faults); !ok {

@@ -264,7 +264,8 @@ func statesOf(sent []string) (statuses []string, paused *bool, err error) {
 		}
 	}
 	if paused != nil && len(statuses) > 0 {
-		return nil, nil, newInvalidError("query.state", "ask for paused alone", "paused is no state but a time beside it, and cannot be one of several")
+		return nil, nil, newInvalidError("query.state", "ask for paused alone",
+			"paused is no state but a time beside it, and cannot be one of several")
 	}
 	return statuses, paused, nil
 }
@@ -274,7 +275,9 @@ func waitsOf(sent []string) (kinds flow.WaitKinds, err error) {
 	for word := range strings.SplitSeq(strings.Join(sent, ","), ",") {
 		kind := flow.WaitKindOf(strings.ToLower(strings.TrimSpace(word)))
 		if kind == 0 && strings.TrimSpace(word) != "" {
-			return 0, newInvalidError("query.waits", "known are: "+strings.Join(flow.AllWaits.Words(), ", "), "%.40q is nothing that a task is listed as waiting for", word)
+			return 0, newInvalidError("query.waits",
+				"known are: "+strings.Join(flow.AllWaits.Words(), ", "),
+				"%.40q is nothing that a task is listed as waiting for", word)
 		}
 		kinds |= kind
 	}

@@ -10,7 +10,9 @@ import (
 
 func TestTasksAreSearchedSortedAndCounted(t *testing.T) {
 	onBothStores(t, func(s *server) {
-		one, two := s.publish(`{"start":"a","on_error":"fail","nodes":{"a":{"exec_type":"queue","service":"q"}}}`), s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"other"}}}`)
+		one, two := s.publish(
+			`{"start":"a","on_error":"fail","nodes":{"a":{"exec_type":"queue","service":"q"}}}`),
+			s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"other"}}}`)
 		begin := func(slug, team string) string {
 			return s.call(201, "POST", "/v1/tasks", obj{"flow": slug, "labels": obj{"team": team}})["id"].(string)
 		}
@@ -36,7 +38,8 @@ func TestTasksAreSearchedSortedAndCounted(t *testing.T) {
 		require.Equal(t, []any{third}, ids("sort=created&limit=2&cursor="+page["next"].(string)))
 
 		require.Equal(t, obj{"count": 3.0, "exact": true, "groups": []any{}}, s.get("/v1/tasks/count"))
-		require.Equal(t, []any{obj{"key": "blue", "count": 2.0}, obj{"key": "red", "count": 1.0}}, s.get("/v1/tasks/count?group_by=label:team")["groups"])
+		require.Equal(t, []any{obj{"key": "blue", "count": 2.0}, obj{"key": "red", "count": 1.0}},
+			s.get("/v1/tasks/count?group_by=label:team")["groups"])
 		groups := s.get("/v1/tasks/count?group_by=flow&q=blue")["groups"].([]any)
 		require.ElementsMatch(t, []any{one, two}, []any{groups[0].(obj)["key"], groups[1].(obj)["key"]})
 		require.Equal(t, "failed", s.get("/v1/tasks/count?group_by=state")["groups"].([]any)[0].(obj)["key"])

@@ -43,11 +43,14 @@ func TestASearchReadsALimitedNumberOfTasksPerPage(t *testing.T) {
 			require.Equal(s, false, count["exact"], search)
 		}
 		for _, filter := range []string{"", "&flow=" + slug} {
-			require.Equal(s, obj{"count": 10_001.0, "exact": false, "groups": []any{obj{"key": "failed", "count": 10_000.0, "more": true}, obj{"key": "running", "count": 1.0}}},
+			require.Equal(s, obj{"count": 10_001.0, "exact": false,
+				"groups": []any{obj{"key": "failed", "count": 10_000.0, "more": true},
+					obj{"key": "running", "count": 1.0}}},
 				s.get("/v1/tasks/count?group_by=state"+filter), "a state of few is counted beside one of very many")
 		}
 		require.Equal(s, []any{3000.0, true}, s.count("label=batch:first"))
-		require.Equal(s, []any{1000.0, false}, s.count("label=batch:first&state=failed"), "those of a label that are something else, too, are looked at one by one")
+		require.Equal(s, []any{1000.0, false}, s.count("label=batch:first&state=failed"),
+			"those of a label that are something else, too, are looked at one by one")
 		require.Equal(s, []any{1000.0, false}, s.count("group_by=state&label=batch:first&flow="+slug))
 		dry := s.call(200, "POST", "/v1/tasks/bulk", obj{"action": "retry", "dry_run": true, "filter": obj{"q": "needle"}})
 		require.Equal(s, []any{1.0, false}, []any{dry["tasks"], dry["exact"]}, "a command looks at no more")
@@ -96,10 +99,12 @@ func TestASearchReadsALimitedNumberOfApprovalsPerPage(t *testing.T) {
 		require.NoError(s, err)
 		const many, batch = 9_000, 500 // more than twice the tasks that one request searches
 		for from := 0; from < many; from += batch {
-			c := persistence.Commit{Task: fmt.Sprintf("t%05d", from), Seq: 1, At: 1, Events: []byte("[]"), Columns: &persistence.Columns{Status: "completed", EndedAt: 1},
+			c := persistence.Commit{Task: fmt.Sprintf("t%05d", from), Seq: 1, At: 1,
+				Events: []byte("[]"), Columns: &persistence.Columns{Status: "completed", EndedAt: 1},
 				Create: &persistence.Create{FlowID: row.FlowID, VersionID: row.VersionID, CreatedAt: 1}}
 			for n := from; n < from+batch; n++ {
-				a := flow.Approval{Address: flow.Address{Node: fmt.Sprint(n), Visit: 1}, Title: "usual", Since: int64(1 + n/3), EndedAt: 5, State: flow.ApprovalAnswered}
+				a := flow.Approval{Address: flow.Address{Node: fmt.Sprint(n), Visit: 1},
+					Title: "usual", Since: int64(1 + n/3), EndedAt: 5, State: flow.ApprovalAnswered}
 				if n == 100 || n == many-100 {
 					a.Title = "a Needle"
 				}

@@ -27,7 +27,9 @@ type accountHandler struct {
 func (h *accountHandler) addSessionRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "open-session", method: http.MethodPost, path: sessionPath, tag: "member",
 		summary: "Sign a browser in",
-		text:    "For a token that is right the browser gets a cookie that no script can read (HttpOnly, SameSite=Strict). It stands for the token in requests of pages of this server, for 12 hours, with any member. Programs send their token itself."}, h.openSession)
+		text: "For a token that is right the browser gets a cookie that no script can read " +
+			"(HttpOnly, SameSite=Strict). It stands for the token in requests of pages of this " +
+			"server, for 12 hours, with any member. Programs send their token itself."}, h.openSession)
 	registerOperation(rt, apiOperation{id: "close-session", method: http.MethodDelete, path: sessionPath, tag: "member",
 		summary: "Sign a browser out"}, h.closeSession)
 	registerOperation(rt, apiOperation{id: "get-me", method: http.MethodGet, path: "/v1/me", tag: "member",
@@ -51,8 +53,11 @@ func (h *accountHandler) openSession(ctx context.Context, in *struct{ Body wire.
 	}
 	if cookie == nil {
 		api.NoteRefusal(ctx, "a browser's token is wrong")
-		return nil, &locatedError{where: "body.token", hint: "send one that the server was started with (--token, --token-file), or that an admin has made (troupe token create)",
-			err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied, Text: "the token is wrong: it is none of this server's, or its time is over"}}
+		return nil, &locatedError{where: "body.token",
+			hint: "send one that the server was started with (--token, --token-file), or that " +
+				"an admin has made (troupe token create)",
+			err: &api.Refusal{Status: http.StatusUnauthorized, Kind: flow.Denied,
+				Text: "the token is wrong: it is none of this server's, or its time is over"}}
 	}
 	return &sessionCookie{Cookie: cookie.String(), Body: h.toMe(who)}, nil
 }

@@ -36,11 +36,14 @@ func TestABrowserSignsIn(t *testing.T) {
 	}
 	name, value, _ := strings.Cut(cookie, "=")
 	until, mac, _ := strings.Cut(value, ".")
-	for _, forged := range []string{"9" + until + "." + mac, until + ".", until, "0." + mac, until + ".other" + mac, until + ".." + mac, ""} {
+	for _, forged := range []string{"9" + until + "." + mac, until + ".", until, "0." + mac,
+		until + ".other" + mac, until + ".." + mac, ""} {
 		require.Equal(t, 401, s.send("GET", "/v1/me", nil, "Cookie", name+"="+forged).status, forged)
 	}
-	require.Equal(t, 401, s.send("GET", "/v1/me", nil, "Cookie", cookie, "Authorization", "Bearer wrong").status, "a token that is sent counts")
-	require.Contains(t, s.send("DELETE", "/v1/session", nil, "Cookie", cookie).header.Get("Set-Cookie"), api.SessionCookie+"=; Path=/; Max-Age=0")
+	require.Equal(t, 401, s.send("GET", "/v1/me", nil, "Cookie", cookie, "Authorization",
+		"Bearer wrong").status, "a token that is sent counts")
+	require.Contains(t, s.send("DELETE", "/v1/session", nil, "Cookie",
+		cookie).header.Get("Set-Cookie"), api.SessionCookie+"=; Path=/; Max-Age=0")
 }
 
 func TestThereAreNoSessionsIfNoTokenIsNeeded(t *testing.T) {

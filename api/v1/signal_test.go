@@ -16,7 +16,8 @@ func TestAnUnreadSignalIsAcceptedWithAWarning(t *testing.T) {
 	signal := func(key string) any {
 		return s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": key, "value": true})["warning"]
 	}
-	require.Equal(t, `nothing in flow pay reads the key "aproved": it reads amount, amount.net, approved, note (did you mean approved?)`, signal("aproved"))
+	require.Equal(t, `nothing in flow pay reads the key "aproved": it reads amount, amount.net, `+
+		`approved, note (did you mean approved?)`, signal("aproved"))
 	require.Nil(t, signal("amount"))
 	require.Nil(t, signal("note"))
 	require.Nil(t, signal("approved"))
@@ -53,7 +54,8 @@ func TestCancelingACanceledTaskIsDone(t *testing.T) {
 
 func TestATaskThatHasFailedTakesSignalsForARetry(t *testing.T) {
 	s := start(t)
-	s.call(201, "PUT", "/v1/flows/f", `{"start":"w","on_error":"fail","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.go","timeout_ms":1}}}}`)
+	s.call(201, "PUT", "/v1/flows/f",
+		`{"start":"w","on_error":"fail","nodes":{"w":{"kind":"wait_event","params":{"signal_key":"$shared.go","timeout_ms":1}}}}`)
 	id := s.call(201, "POST", "/v1/tasks", obj{"flow": "f"})["id"].(string)
 	failed := s.ended(id, "failed")
 	require.Equal(t, "w: timeout", failed["error"], "it says which node failed")

@@ -64,15 +64,23 @@ func (h *socketHandler) addSocketRoute(rt *apiRouter) {
 		Summary: "Follow many tasks over one WebSocket",
 		Description: "Messages are JSON texts. A client sends `{\"subscribe\": {\"channel\": \"task:ID\", \"after\": \"12.0\"}}` and " +
 			"`{\"unsubscribe\": {\"channel\": \"task:ID\"}}`; `after` is the id of the last message it knows. The server answers with " +
-			"`{\"channel\": …, \"event\": …, \"id\": …, \"data\": …}`: `subscribed`; then on `task:ID` what the stream of the task tells, as `event` and `end`, " +
-			"on `digest:ID` a `digest` of the task (subscribe with `scopes` for other ones than its root), then `changes` with the nodes that have changed, at most five a second, and `end`, " +
-			"on `tasks` (subscribe with `filter`, as that of POST /v1/tasks/bulk; `tasks:NAME` for several) which tasks of the list have changed and how many of them are new, as `tasks`, at most four times a second, or `stale` when that is too much and the list is to be read again, " +
-			"and on `pgflow:run:ID` what that of the run tells; at last `closed` with a reason: `ended`, `unsubscribed`, or `interrupted`, after which there may be more. " +
-			"`refused` has a problem as its data. A connection has at most 100 subscriptions. One that is read too slowly is closed (1008), as are all when the server leaves (1001): " +
+			"`{\"channel\": …, \"event\": …, \"id\": …, \"data\": …}`: `subscribed`; then on " +
+			"`task:ID` what the stream of the task tells, as `event` and `end`, " +
+			"on `digest:ID` a `digest` of the task (subscribe with `scopes` for other ones than " +
+			"its root), then `changes` with the nodes that have changed, at most five a second, and `end`, " +
+			"on `tasks` (subscribe with `filter`, as that of POST /v1/tasks/bulk; `tasks:NAME` " +
+			"for several) which tasks of the list have changed and how many of them are new, as " +
+			"`tasks`, at most four times a second, or `stale` when that is too much and the " +
+			"list is to be read again, " +
+			"and on `pgflow:run:ID` what that of the run tells; at last `closed` with a reason: " +
+			"`ended`, `unsubscribed`, or `interrupted`, after which there may be more. " +
+			"`refused` has a problem as its data. A connection has at most 100 subscriptions. " +
+			"One that is read too slowly is closed (1008), as are all when the server leaves (1001): " +
 			"connect again and subscribe behind the last ids.",
 		Responses: map[string]*huma.Response{"default": rt.problemResponse(), "101": {
 			Description: "Switching Protocols; each message of the server is a StreamMessage",
-			Content:     map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.StreamMessage](rt.huma.OpenAPI().Components.Schemas)}},
+			Content: map[string]*huma.MediaType{"application/json": {Schema: refTo[wire.StreamMessage](
+				rt.huma.OpenAPI().Components.Schemas)}},
 		}},
 	}
 	rt.restrictOperation(&o)
@@ -111,7 +119,9 @@ func (k *clientSocket) handleRequest(kind websocket.MessageType, data []byte) {
 	err := decodeStrictly(data, &req)
 	switch {
 	case kind != websocket.MessageText || err != nil:
-		k.sendRefusal("", newInvalidError("message", `send {"subscribe": {"channel": "task:ID"}} as a text`, "no request can be read from it: %v", errOr(err, "it is binary")))
+		k.sendRefusal("", newInvalidError("message",
+			`send {"subscribe": {"channel": "task:ID"}} as a text`,
+			"no request can be read from it: %v", errOr(err, "it is binary")))
 	case req.Subscribe != nil && req.Unsubscribe == nil:
 		k.subscribeChannel(req.Subscribe)
 	case req.Unsubscribe != nil && req.Subscribe == nil:
@@ -161,7 +171,8 @@ func (k *clientSocket) subscribeChannel(req *wire.Subscribe) {
 func (k *clientSocket) unsubscribeChannel(channel string) {
 	sub := k.findSubscription(channel)
 	if sub == nil {
-		k.sendRefusal(channel, newNotFoundError("unsubscribe.channel", "it may have ended already", "there is no subscription of this channel"))
+		k.sendRefusal(channel, newNotFoundError("unsubscribe.channel", "it may have ended already",
+			"there is no subscription of this channel"))
 		return
 	}
 	sub.stop(errUnsubscribed)
@@ -213,7 +224,9 @@ func (h *socketHandler) findChannel(req *wire.Subscribe) (streamFunc, error) {
 	digest, isDigest := strings.CutPrefix(req.Channel, digestChannel)
 	task, isTask := strings.CutPrefix(req.Channel, taskChannel)
 	if !isTask && !isDigest {
-		return nil, newNotFoundError("subscribe.channel", "channels are task:ID, digest:ID, tasks and pgflow:run:ID", "there is no channel %.80q", req.Channel)
+		return nil, newNotFoundError("subscribe.channel",
+			"channels are task:ID, digest:ID, tasks and pgflow:run:ID", "there is no channel %.80q",
+			req.Channel)
 	}
 	if len(req.Scopes) > 0 && !isDigest {
 		return nil, newInvalidError("subscribe.scopes", "leave them out", "only channels digest:ID have scopes")

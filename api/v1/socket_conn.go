@@ -44,9 +44,10 @@ func (p *closeReason) Error() string { return p.reason }
 
 var (
 	serverLeaves = &closeReason{websocket.StatusGoingAway, "the server leaves: connect again and subscribe behind the last ids"}
-	tooSlow      = &closeReason{websocket.StatusPolicyViolation, "messages are read too slowly: connect again and subscribe behind the last ids"}
-	pingTimeout  = &closeReason{websocket.StatusPolicyViolation, "a ping was not answered"}
-	broken       = &closeReason{websocket.StatusInternalError, "internal error; the server's log has more"}
+	tooSlow      = &closeReason{websocket.StatusPolicyViolation,
+		"messages are read too slowly: connect again and subscribe behind the last ids"}
+	pingTimeout = &closeReason{websocket.StatusPolicyViolation, "a ping was not answered"}
+	broken      = &closeReason{websocket.StatusInternalError, "internal error; the server's log has more"}
 )
 
 const (

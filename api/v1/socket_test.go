@@ -57,7 +57,8 @@ func TestOneSocketFollowsManyTasksAndRuns(t *testing.T) {
 			require.Equal(t, []string{wire.StreamEnd, task, state}, []string{list[len(list)-2].Event, end.Task, end.State})
 			require.JSONEq(t, `{"reason": "ended"}`, string(list[len(list)-1].Data))
 		}
-		require.Equal(t, []string{"step:a:completed", "step:b:started", "step:b:completed", "run:completed", "closed"}, eventNames(said[run]))
+		require.Equal(t, []string{"step:a:completed", "step:b:started", "step:b:completed",
+			"run:completed", "closed"}, eventNames(said[run]))
 	})
 }
 
@@ -97,7 +98,8 @@ func TestASocketIsReplacedWithoutAGap(t *testing.T) {
 		k = s.socket()
 		k.subscribeChannel(run, snapshot.ID)
 		all := k.untilClosed(1)[run]
-		require.Equal(t, []string{"subscribed", "step:a:completed", "step:b:started", "step:b:completed", "run:completed", "closed"}, eventNames(all))
+		require.Equal(t, []string{"subscribed", "step:a:completed", "step:b:started",
+			"step:b:completed", "run:completed", "closed"}, eventNames(all))
 		k.subscribeChannel(run, all[2].ID)
 		require.Equal(t, []string{"subscribed", "step:b:completed", "run:completed", "closed"}, eventNames(k.untilClosed(1)[run]))
 		k.subscribeChannel(run, all[4].ID)
@@ -133,7 +135,8 @@ func TestASocketRefusesWhatItDoesNotUnderstand(t *testing.T) {
 		require.Contains(t, p.What, what)
 		require.NotEmpty(t, p.Hint)
 	}
-	for text, want := range map[string]string{`{`: "no request", `[]`: "no request", `{}`: "neither or both", `{"subscribe": {"chanel": "x"}}`: "no request",
+	for text, want := range map[string]string{`{`: "no request", `[]`: "no request",
+		`{}`: "neither or both", `{"subscribe": {"chanel": "x"}}`: "no request",
 		`{"subscribe": {"channel": "a"}, "unsubscribe": {"channel": "a"}}`: "neither or both", `{} {}`: "no request"} {
 		k.send(text)
 		refused("", 400, "message", want)

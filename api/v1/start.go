@@ -93,7 +93,8 @@ func startProblem(err error, where, slug string) error {
 		return &locatedError{where: "body.idempotency_key", hint: "use another key, or send the same request", err: err}
 	case kind == flow.Invalid:
 		name := strings.TrimPrefix(where, "body.")
-		return &locatedError{where: where, hint: fmt.Sprintf(`send what the flow takes, such as %q: ["a", "b"] or %q: {"order": 7}`, name, name), err: err}
+		return &locatedError{where: where, hint: fmt.Sprintf(
+			`send what the flow takes, such as %q: ["a", "b"] or %q: {"order": 7}`, name, name), err: err}
 	case kind == flow.Limit:
 		return locateError(where, err)
 	}
@@ -109,7 +110,8 @@ func (h *startHandler) newTask(ctx context.Context, in *startInput) (engine.NewT
 		return n, newInvalidError("body.wait_ms", "send one of them", "a dry run starts no task to wait for")
 	}
 	if flow.IsText(n.Key) && !flow.IsName(n.Key) {
-		return n, newInvalidError("body.idempotency_key", "send the whole text as UTF-8", "the idempotency key %.80q %s", n.Key, flow.NoName)
+		return n, newInvalidError("body.idempotency_key", "send the whole text as UTF-8",
+			"the idempotency key %.80q %s", n.Key, flow.NoName)
 	}
 	if err := CheckLabels(n.Labels); err != nil {
 		return n, err
@@ -171,9 +173,13 @@ func CheckLabels(labels map[string]string) error {
 	for name, text := range labels {
 		switch {
 		case name == "" || strings.Contains(name, ":"):
-			return newInvalidError("body.labels", "choose a name without colons, because filters are written name:text", "%.80q is no name for a label", name)
+			return newInvalidError("body.labels",
+				"choose a name without colons, because filters are written name:text",
+				"%.80q is no name for a label", name)
 		case len(name) > maxLabel || len(text) > maxLabel:
-			return newInvalidError("body.labels", "labels are marks to find a task by: put data into params", "label %.80q is longer than %d bytes", name, maxLabel)
+			return newInvalidError("body.labels",
+				"labels are marks to find a task by: put data into params",
+				"label %.80q is longer than %d bytes", name, maxLabel)
 		case !isPrintable(name) || !isPrintable(text):
 			return newInvalidError("body.labels", "use printable text", "label %.80q holds control characters", name)
 		case !flow.IsName(name) || !flow.IsName(text):

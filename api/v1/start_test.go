@@ -14,14 +14,18 @@ func TestADryRunOfAStartPredictsTheTask(t *testing.T) {
 			"ask":{"kind":"approval","params":{"approval_key":"$shared.ok"}},
 			"pay":{"exec_type":"queue","service":"till"}},
 			"edges":[{"from":"choose","action":"ask","to":"ask"},{"from":"choose","action":"pay","to":"pay"}]}`)
-		for amount, want := range map[float64][]any{3: {"choose decided pay", "pay called till"}, 300: {"choose decided ask", "ask waits "}} {
-			dry := s.call(200, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"amount": amount}, "dry_run": true, "idempotency_key": "once"})
+		for amount, want := range map[float64][]any{3: {"choose decided pay", "pay called till"},
+			300: {"choose decided ask", "ask waits "}} {
+			dry := s.call(200, "POST", "/v1/tasks",
+				obj{"flow": slug, "params": obj{"amount": amount}, "dry_run": true,
+					"idempotency_key": "once"})
 			require.NotContains(s, dry, "id")
 			require.Equal(s, false, dry["created"])
 			var told []any
 			for _, step := range dry["foresight"].(obj)["steps"].([]any) {
 				st := step.(obj)
-				told = append(told, strings.Join([]string{st["node"].(string), st["how"].(string), orEmpty(st["next"]) + orEmpty(st["service"])}, " "))
+				told = append(told, strings.Join([]string{st["node"].(string), st["how"].(string),
+					orEmpty(st["next"]) + orEmpty(st["service"])}, " "))
 			}
 			require.Equal(s, want, told)
 			require.NotContains(s, dry["foresight"], "state", "it depends on somebody")
@@ -35,7 +39,8 @@ func TestADryRunOfAStartPredictsTheTask(t *testing.T) {
 func TestADryRunOfAStartRefusesWhatTheStartWould(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.unique("declared")
-		s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(declared, "SERVICE", s.unique("charge")), "Content-Type", "application/yaml")
+		s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(declared, "SERVICE",
+			s.unique("charge")), "Content-Type", "application/yaml")
 		for _, dry := range []bool{true, false} {
 			s.refused(422, "body.params", "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"amount": "much"}, "dry_run": dry})
 		}

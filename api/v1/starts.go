@@ -84,7 +84,8 @@ func (h *startHandler) startAlone(ctx context.Context, start *wire.Start) (*star
 	case start.DryRun:
 		return nil, newInvalidError("body.dry_run", "send it alone to POST /v1/tasks", "of several starts none is a dry run")
 	case start.WaitMS > 0:
-		return nil, newInvalidError("body.wait_ms", "send it alone to POST /v1/tasks, or read the task later", "of several starts none is waited for")
+		return nil, newInvalidError("body.wait_ms",
+			"send it alone to POST /v1/tasks, or read the task later", "of several starts none is waited for")
 	}
 	return h.startTask(ctx, &startInput{Body: *start})
 }

@@ -153,7 +153,9 @@ func TestOfManyStartsEachIsRefusedByItself(t *testing.T) {
 				told = append(told, item["created"])
 			}
 		}
-		require.Equal(s, []any{true, "404 body.starts[1].flow", "400 body.starts[2].params", "400 body.starts[3].wait_ms", "400 body.starts[4].dry_run", "400 body.starts[5].labels", true}, told)
+		require.Equal(s, []any{true, "404 body.starts[1].flow", "400 body.starts[2].params",
+			"400 body.starts[3].wait_ms", "400 body.starts[4].dry_run", "400 body.starts[5].labels",
+			true}, told)
 		require.Equal(s, 2.0, s.get("/v1/tasks/count?flow=" + slug)["count"])
 		s.refused(400, "body.starts", "POST", "/v1/tasks/starts", obj{"starts": []any{}})
 	})
@@ -172,9 +174,11 @@ func TestManyStartsMayBeSentAgain(t *testing.T) {
 		}
 		made := ids(first, true, true)
 		require.Equal(s, made, ids(append(first, obj{"flow": slug}), false, false, true)[:2])
-		require.Equal(s, made[1], s.call(200, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"n": 1}, "idempotency_key": "mine"})["id"])
+		require.Equal(s, made[1], s.call(200, "POST", "/v1/tasks",
+			obj{"flow": slug, "params": obj{"n": 1}, "idempotency_key": "mine"})["id"])
 		require.Equal(s, 3.0, s.get("/v1/tasks/count?flow=" + slug)["count"])
-		other := items(s.call(200, "POST", "/v1/tasks/starts", obj{"starts": []any{obj{"flow": slug, "params": obj{"n": 7}}}}, "Idempotency-Key", "once"))
+		other := items(s.call(200, "POST", "/v1/tasks/starts",
+			obj{"starts": []any{obj{"flow": slug, "params": obj{"n": 7}}}}, "Idempotency-Key", "once"))
 		require.Equal(s, "body.starts[0].idempotency_key", other[0]["problem"].(obj)["where"])
 	})
 }

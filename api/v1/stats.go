@@ -30,10 +30,14 @@ type statsHandler struct {
 func (h *statsHandler) addStatsRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "get-stats", method: http.MethodGet, path: "/v1/flows/{flow}/stats", tag: "flows",
 		summary: "See how the tasks of a flow go",
-		text:    "How many began and ended, how long they took, and the same of each node. What happened in the last five seconds may be missing, and what a member had counted in such a time before it crashed."}, h.getStats)
+		text: "How many began and ended, how long they took, and the same of each node. What " +
+			"happened in the last five seconds may be missing, and what a member had counted in " +
+			"such a time before it crashed."}, h.getStats)
 	registerOperation(rt, apiOperation{id: "get-series", method: http.MethodGet, path: "/v1/stats", tag: "flows",
 		summary: "See how tasks go from time to time",
-		text:    "Those of all flows, those of one, or a node: the numbers of GET /v1/flows/{flow}/stats, step by step. By minutes for two days, by hours for ninety."}, h.getSeries)
+		text: "Those of all flows, those of one, or a node: the numbers of GET " +
+			"/v1/flows/{flow}/stats, step by step. By minutes for two days, by hours for ninety."},
+		h.getSeries)
 }
 
 // StatsTime selects the time range of statistics.
@@ -89,7 +93,8 @@ func spanOf(from, to, now int64) timeRange {
 // countedIn reads the counts of a time range. An hour that has not ended is read as a whole.
 func (h *statsHandler) countedIn(ctx context.Context, f persistence.StatsFilter, at timeRange) ([]persistence.StatsRow, error) {
 	var all []persistence.StatsRow
-	for _, part := range []struct{ width, from, to int64 }{{persistence.StatsMinute, at.from, at.hours}, {persistence.StatsHour, at.hours, at.to}} {
+	for _, part := range []struct{ width, from, to int64 }{{persistence.StatsMinute, at.from,
+		at.hours}, {persistence.StatsHour, at.hours, at.to}} {
 		if part.from >= part.to {
 			continue
 		}
@@ -135,7 +140,8 @@ func (h *statsHandler) getStats(ctx context.Context, in *statsInput) (*bodyRespo
 	if err != nil {
 		return nil, err
 	}
-	return &bodyResponse[wire.FlowStats]{wire.FlowStats{Flow: nameOf(f), Version: in.Version, Since: wire.Millis(at.from), Until: wire.Millis(at.to),
+	return &bodyResponse[wire.FlowStats]{wire.FlowStats{Flow: nameOf(f), Version: in.Version,
+		Since: wire.Millis(at.from), Until: wire.Millis(at.to),
 		Tasks: toTaskStats(sumOf(tasks)), Nodes: toNodes(nodes, at)}}, nil
 }
 
@@ -148,7 +154,8 @@ func sumOf(rows []persistence.StatsRow) *stats.Counts {
 }
 
 func toTaskStats(c *stats.Counts) wire.TaskStats {
-	return wire.TaskStats{Started: c.Began, Completed: c.Completed, Failed: c.Failed, Canceled: c.Canceled, Duration: toTimes(&c.Took), LastFailed: c.LastFailed}
+	return wire.TaskStats{Started: c.Began, Completed: c.Completed, Failed: c.Failed,
+		Canceled: c.Canceled, Duration: toTimes(&c.Took), LastFailed: c.LastFailed}
 }
 
 func toTimes(s *stats.Sketch) wire.Times { return wire.Times(s.Times()) }
@@ -178,7 +185,8 @@ func toNodes(rows []persistence.StatsRow, at timeRange) []wire.NodeStats {
 	nodes := make([]wire.NodeStats, 0, len(sums))
 	for key, sum := range sums {
 		c := &sum.all
-		n := wire.NodeStats{Scope: key[0], Key: key[1], Count: c.Ended(), Failed: c.Failed, Retried: c.Retried, Skipped: c.Skipped, Units: c.Units,
+		n := wire.NodeStats{Scope: key[0], Key: key[1], Count: c.Ended(), Failed: c.Failed,
+			Retried: c.Retried, Skipped: c.Skipped, Units: c.Units,
 			Duration: toTimes(&c.Took), LastFailed: c.LastFailed, Trend: make([]int64, trendParts)}
 		if c.Wait.N() > 0 {
 			wait := toTimes(&c.Wait)

@@ -89,7 +89,8 @@ func toPoints(rows []persistence.StatsRow, at timeRange, step int64) []wire.Stat
 	points := make([]wire.StatsPoint, len(sums))
 	for i := range sums {
 		c := &sums[i]
-		points[i] = wire.StatsPoint{At: wire.Millis(at.from + int64(i)*step), Started: c.Began, Completed: c.Completed, Failed: c.Failed, Canceled: c.Canceled,
+		points[i] = wire.StatsPoint{At: wire.Millis(at.from + int64(i)*step), Started: c.Began,
+			Completed: c.Completed, Failed: c.Failed, Canceled: c.Canceled,
 			Skipped: c.Skipped, Retried: c.Retried, Duration: toTimes(&c.Took), Wait: toTimes(&c.Wait)}
 	}
 	return points

@@ -14,7 +14,8 @@ import (
 
 func TestStatisticsOfAFlowIncludeItsNodes(t *testing.T) {
 	onBothStores(t, func(s *server) {
-		slug := s.publish(`{"start":"pay","on_error":"fail","nodes":{"pay":{"exec_type":"queue","service":"bank","max_retries":1},"ship":{"exec_type":"queue","service":"post"}},
+		slug := s.publish(
+			`{"start":"pay","on_error":"fail","nodes":{"pay":{"exec_type":"queue","service":"bank","max_retries":1},"ship":{"exec_type":"queue","service":"post"}},
 			"edges":[{"from":"pay","action":"default","to":"ship"}]}`)
 		begin := func() string { return s.call(201, "POST", "/v1/tasks", obj{"flow": slug})["id"].(string) }
 		carryOut := func(service, failure string) {
@@ -35,7 +36,8 @@ func TestStatisticsOfAFlowIncludeItsNodes(t *testing.T) {
 		require.Eventually(t, func() bool { return s.get(path)["tasks"].(obj)["started"] == 3. }, 20*time.Second, 20*time.Millisecond)
 		st := s.get(path + "?version=1&window=1h")
 		tasks := st["tasks"].(obj)
-		require.Equal(t, []any{slug, 3., 1., 1., 0., second}, []any{st["flow"], tasks["started"], tasks["completed"], tasks["failed"], tasks["canceled"], tasks["last_failed"]})
+		require.Equal(t, []any{slug, 3., 1., 1., 0., second}, []any{st["flow"], tasks["started"],
+			tasks["completed"], tasks["failed"], tasks["canceled"], tasks["last_failed"]})
 		for _, state := range []string{"completed", "failed"} { // the counts equal those of lists
 			q := url.Values{"flow": {slug}, "state": {state}, "ended_from": {st["since"].(string)}}
 			require.Len(t, items(s.get("/v1/tasks?"+q.Encode())), int(tasks[state].(float64)), state)
@@ -43,8 +45,10 @@ func TestStatisticsOfAFlowIncludeItsNodes(t *testing.T) {
 		nodes := st["nodes"].([]any)
 		require.Len(t, nodes, 2)
 		pay, ship := nodes[0].(obj), nodes[1].(obj)
-		require.Equal(t, []any{"pay", 2., 1., 1., 2., second}, []any{pay["key"], pay["count"], pay["failed"], pay["retried"], pay["units"], pay["last_failed"]})
-		require.Equal(t, []any{"ship", 1., 0., 0., 1., nil}, []any{ship["key"], ship["count"], ship["failed"], ship["retried"], ship["units"], ship["last_failed"]})
+		require.Equal(t, []any{"pay", 2., 1., 1., 2., second},
+			[]any{pay["key"], pay["count"], pay["failed"], pay["retried"], pay["units"], pay["last_failed"]})
+		require.Equal(t, []any{"ship", 1., 0., 0., 1., nil}, []any{ship["key"], ship["count"],
+			ship["failed"], ship["retried"], ship["units"], ship["last_failed"]})
 		require.LessOrEqual(t, pay["duration"].(obj)["p50_ms"], pay["duration"].(obj)["p95_ms"])
 		require.Contains(t, pay, "wait", "somebody has to claim its attempts")
 		s.refused(404, "path.flow", "GET", "/v1/flows/none/stats", nil)
@@ -94,7 +98,8 @@ func TestASeriesHasEachTaskInItsTime(t *testing.T) {
 			}
 			return n
 		}
-		for query, want := range map[string]float64{"window=1h": 3, "": 4, "window=7d": 5, "step=5m": 4, "step=1h": 4, "step=6h&window=7d": 5,
+		for query, want := range map[string]float64{"window=1h": 3, "": 4, "window=7d": 5,
+			"step=5m": 4, "step=1h": 4, "step=6h&window=7d": 5,
 			"window=1h&flow=" + slug: 2, "window=7d&flow=" + slug + "&node=a": 4, "flow=" + slug + "&node=b": 0} {
 			require.Equal(t, want, sum(query, "completed"), query)
 		}

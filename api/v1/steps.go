@@ -12,11 +12,14 @@ import (
 func (h *historyHandler) addStepRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "list-steps", method: http.MethodGet, path: "/v1/tasks/{task}/steps", tag: "tasks",
 		summary: "List a task's steps",
-		text:    "In dag mode every step, in the order of the definition; in graph mode every visit, in order of its beginning. Those inside a subflow or branch with a flow of its own are listed with scope=."}, h.listSteps)
+		text: "In dag mode every step, in the order of the definition; in graph mode every " +
+			"visit, in order of its beginning. Those inside a subflow or branch with a flow of " +
+			"its own are listed with scope=."}, h.listSteps)
 	registerOperation(rt, apiOperation{id: "list-units", method: http.MethodGet, path: "/v1/tasks/{task}/units", tag: "tasks",
 		summary: "List a step's units", text: "With their inputs and outputs, also when the step is over."}, h.listUnits)
 	registerOperation(rt, apiOperation{id: "list-unit-states", method: http.MethodGet, path: "/v1/tasks/{task}/units/states", tag: "tasks",
-		summary: "See the states of all units of a step", text: "At once, in order of index: so many in a row in the same state."}, h.unitStates)
+		summary: "See the states of all units of a step",
+		text:    "At once, in order of index: so many in a row in the same state."}, h.unitStates)
 }
 
 type stepsInput struct {

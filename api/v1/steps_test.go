@@ -47,7 +47,8 @@ func (s *server) steps(task, query string) map[string]obj {
 func TestTheStepsOfADagAreListedFromBeginningToEnd(t *testing.T) {
 	s := start(t)
 	id := s.reviewing(obj{"plan": "basic"})
-	require.Equal(t, []any{"fetch", "list", "gate:B", "B/sign", "B", "out"}, values(s.get("/v1/tasks/"+id+"/steps"), "node"), "in the order of the definition")
+	require.Equal(t, []any{"fetch", "list", "gate:B", "B/sign", "B", "out"},
+		values(s.get("/v1/tasks/"+id+"/steps"), "node"), "in the order of the definition")
 	steps := s.steps(id, "")
 	require.Equal(t, "completed", steps["fetch"]["state"])
 	require.Equal(t, []any{"a", "b"}, steps["fetch"]["output"])
@@ -88,7 +89,8 @@ func TestTheStepsOfADagAreListedFromBeginningToEnd(t *testing.T) {
 	require.Equal(t, []any{"skipped", "optional"}, []any{steps["B"]["state"], steps["B"]["skip_mode"]})
 	require.Equal(t, 4.0, steps["list"]["units"].(obj)["done"])
 	require.Len(t, items(s.get("/v1/tasks/"+id+"/steps?state=skipped")), 3)
-	require.Equal(t, []any{"A", obj{"b": 1.0}, nil, nil}, values(s.get("/v1/tasks/"+id+"/units?step=list"), "output"), "also when it is over")
+	require.Equal(t, []any{"A", obj{"b": 1.0}, nil, nil},
+		values(s.get("/v1/tasks/"+id+"/units?step=list"), "output"), "also when it is over")
 }
 
 func TestStepsComeInPages(t *testing.T) {

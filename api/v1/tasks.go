@@ -32,31 +32,64 @@ type taskHandler struct {
 func (h *taskHandler) addTaskRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "start-task", method: http.MethodPost, path: "/v1/tasks", tag: "tasks", created: true,
 		summary: "Start a task",
-		text:    "When it is answered the task is stored. With an idempotency key the same request may be sent again: it is the same task. The same key with another version, params or labels is refused (409). A dry run is answered with what the task would do: choices and timers are decided, and whoever would be called or waited for is named; what follows from that is not known."}, h.starts.startTask)
+		text: "When it is answered the task is stored. With an idempotency key the same " +
+			"request may be sent again: it is the same task. The same key with another version, " +
+			"params or labels is refused (409). A dry run is answered with what the task would " +
+			"do: choices and timers are decided, and whoever would be called or waited for is " +
+			"named; what follows from that is not known."}, h.starts.startTask)
 	registerOperation(rt, apiOperation{id: "start-tasks", method: http.MethodPost, path: "/v1/tasks/starts", tag: "tasks",
-		summary: "Start many tasks at once", text: "Each is answered in its place: one that is refused has a problem there. Those that are not are stored. With an idempotency key of each, or one of the request, it may be sent again, and starts those that are not there yet."}, h.starts.startTasks)
+		summary: "Start many tasks at once",
+		text: "Each is answered in its place: one that is refused has a problem there. Those " +
+			"that are not are stored. With an idempotency key of each, or one of the request, " +
+			"it may be sent again, and starts those that are not there yet."}, h.starts.startTasks)
 	registerOperation(rt, apiOperation{id: "list-tasks", method: http.MethodGet, path: "/v1/tasks", tag: "tasks",
 		summary: "Search tasks, newest first"}, h.listTasks)
 	registerOperation(rt, apiOperation{id: "count-tasks", method: http.MethodGet, path: "/v1/tasks/count", tag: "tasks",
-		summary: "Count tasks", text: "Those that a list with the same parameters has. Beyond 10,000 the count is not exact. By state each is counted up to 10,000 by itself, pending, running and canceling together; by a flow or a label the first 10,000 tasks are looked at, and so they are by state where no index tells all that is asked for, such as a text. Of a label and a flow, a state or another label no more than 1,000 are counted."}, h.countTasks)
+		summary: "Count tasks", text: "Those that a list with the same parameters has. Beyond " +
+			"10,000 the count is not exact. By state each is counted up to 10,000 by itself, " +
+			"pending, running and canceling together; by a flow or a label the first 10,000 " +
+			"tasks are looked at, and so they are by state where no index tells all that is " +
+			"asked for, such as a text. Of a label and a flow, a state or another label no more " +
+			"than 1,000 are counted."}, h.countTasks)
 	registerOperation(rt, apiOperation{id: "get-task", method: http.MethodGet, path: "/v1/tasks/{task}", tag: "tasks",
 		summary: "Read a task", text: "It is exact: what the journal says at this moment."}, h.getTask)
-	registerOperation(rt, apiOperation{id: "cancel-task", method: http.MethodPost, path: "/v1/tasks/{task}/cancel", tag: "tasks", summary: "Cancel a task",
-		text: "What it is doing is withdrawn, then what it has done is undone, if its flow says how. A task that has ended stays as it is; a warning says so if that is not what was meant. " + requestText}, h.cancelTask)
+	registerOperation(rt, apiOperation{id: "cancel-task", method: http.MethodPost,
+		path: "/v1/tasks/{task}/cancel", tag: "tasks", summary: "Cancel a task",
+		text: "What it is doing is withdrawn, then what it has done is undone, if its flow says " +
+			"how. A task that has ended stays as it is; a warning says so if that is not what " +
+			"was meant. " + requestText}, h.cancelTask)
 	h.registerCommand("pause", "Pause a task", "Nothing new starts; what is in flight goes on.", flow.Pause{})
 	h.registerCommand("resume", "Resume a paused task", "", flow.Resume{})
-	registerOperation(rt, apiOperation{id: "retry-task", method: http.MethodPost, path: "/v1/tasks/{task}/retry", tag: "tasks", summary: "Retry a failed task",
-		text: "It goes on where it failed, with all that failed or with one step of a dag; what completed is not done again: neither steps, nor units of a step, nor what is inside a subflow or branch. One that failed while it was paused is resumed by this. " + requestText}, h.retryTask)
-	h.registerStepCommand("hold", "Keep a step from beginning", "Of a dag, a step that has yet to begin. It is still skipped when what it depends on fails.", func(a flow.Address) flow.Command { return flow.HoldStep{Address: a} })
-	h.registerStepCommand("release", "Let a step begin that was held", "", func(a flow.Address) flow.Command { return flow.ReleaseStep{Address: a} })
+	registerOperation(rt, apiOperation{id: "retry-task", method: http.MethodPost,
+		path: "/v1/tasks/{task}/retry", tag: "tasks", summary: "Retry a failed task",
+		text: "It goes on where it failed, with all that failed or with one step of a dag; what " +
+			"completed is not done again: neither steps, nor units of a step, nor what is " +
+			"inside a subflow or branch. One that failed while it was paused is resumed by this. " +
+			requestText}, h.retryTask)
+	h.registerStepCommand("hold", "Keep a step from beginning",
+		"Of a dag, a step that has yet to begin. It is still skipped when what it depends on fails.",
+		func(a flow.Address) flow.Command { return flow.HoldStep{Address: a} })
+	h.registerStepCommand("release", "Let a step begin that was held", "",
+		func(a flow.Address) flow.Command { return flow.ReleaseStep{Address: a} })
 	registerOperation(rt, apiOperation{id: "fork-task", method: http.MethodPost, path: "/v1/tasks/{task}/fork", tag: "tasks", created: true,
-		summary: "Start a task that goes on from the history of another one", text: "Such as a failed one with a version in which what failed is mended. The other task has to have ended, and stays as it is. Steps keep their results as long as their nodes do the same in both versions, and so does all that they followed; what else there was is done again. With an idempotency key the request may be sent again."}, h.starts.forkTask)
+		summary: "Start a task that goes on from the history of another one",
+		text: "Such as a failed one with a version in which what failed is mended. The other " +
+			"task has to have ended, and stays as it is. Steps keep their results as long as " +
+			"their nodes do the same in both versions, and so does all that they followed; what " +
+			"else there was is done again. With an idempotency key the request may be sent again."},
+		h.starts.forkTask)
 	registerOperation(rt, apiOperation{id: "append-units", method: http.MethodPost, path: "/v1/tasks/{task}/append", tag: "tasks",
-		summary: "Append units to a fanout", text: "The step has to be started. The answer has the indexes of the new units. " + requestText}, h.appendItems)
+		summary: "Append units to a fanout",
+		text: "The step has to be started. The answer has the indexes of the new units. " +
+			requestText}, h.appendItems)
 	registerOperation(rt, apiOperation{id: "complete-unit", method: http.MethodPost, path: "/v1/tasks/{task}/complete", tag: "tasks",
-		summary: "Complete or fail a unit whose route is direct", text: "A unit that has ended stays as it is; changed says so."}, h.completeUnit)
+		summary: "Complete or fail a unit whose route is direct",
+		text:    "A unit that has ended stays as it is; changed says so."}, h.completeUnit)
 	registerOperation(rt, apiOperation{id: "signal-task", method: http.MethodPost, path: "/v1/tasks/{task}/signal", tag: "tasks",
-		summary: "Signal a task", text: "Sets a key of the task's shared state and wakes whoever waits for it. No signal is lost, whenever it comes. One of a key that nothing in the flow reads is taken, and answered with a warning. A task that has completed or was canceled refuses it (409). " + requestText}, h.signalTask)
+		summary: "Signal a task", text: "Sets a key of the task's shared state and wakes " +
+			"whoever waits for it. No signal is lost, whenever it comes. One of a key that " +
+			"nothing in the flow reads is taken, and answered with a warning. A task that has " +
+			"completed or was canceled refuses it (409). " + requestText}, h.signalTask)
 }
 
 // TaskPath identifies a task.
@@ -93,14 +126,16 @@ type CommandInput struct {
 
 // registerCommand adds a route that gives a command without content to a task.
 func (h *taskHandler) registerCommand(name, summary, text string, cmd flow.Command) {
-	op := apiOperation{id: name + "-task", method: http.MethodPost, path: "/v1/tasks/{task}/" + name, tag: "tasks", summary: summary, text: text + " " + requestText}
+	op := apiOperation{id: name + "-task", method: http.MethodPost,
+		path: "/v1/tasks/{task}/" + name, tag: "tasks", summary: summary, text: text + " " + requestText}
 	registerOperation(h.router, op, func(ctx context.Context, in *CommandInput) (*bodyResponse[wire.TaskSummary], error) {
 		return h.answerCommand(ctx, name, cmd, in)
 	})
 }
 
 // answerCommand sends a command and answers with the task as it is stored afterwards.
-func (h *taskHandler) answerCommand(ctx context.Context, name string, cmd flow.Command, in *CommandInput) (*bodyResponse[wire.TaskSummary], error) {
+func (h *taskHandler) answerCommand(ctx context.Context, name string, cmd flow.Command,
+	in *CommandInput) (*bodyResponse[wire.TaskSummary], error) {
 	given, err := h.sendCommand(ctx, name, cmd, in)
 	if err != nil {
 		return nil, err
@@ -150,7 +185,8 @@ func commandProblem(name, task string, err error) error {
 // noTask converts an error that means that the task does not exist.
 func noTask(task string, err error) error {
 	if api.Missing(err) {
-		return newNotFoundError("path.task", "check the id; ended tasks are deleted after the retention time", "there is no task %.210q", task)
+		return newNotFoundError("path.task",
+			"check the id; ended tasks are deleted after the retention time", "there is no task %.210q", task)
 	}
 	return err
 }
@@ -207,7 +243,9 @@ type HoldInput struct {
 
 // registerStepCommand adds a route that gives a command about a step.
 func (h *taskHandler) registerStepCommand(name, summary, text string, command func(flow.Address) flow.Command) {
-	op := apiOperation{id: name + "-step", method: http.MethodPost, path: "/v1/tasks/{task}/" + name, tag: "tasks", summary: summary, text: strings.TrimSpace(text + " " + requestText)}
+	op := apiOperation{id: name + "-step", method: http.MethodPost,
+		path: "/v1/tasks/{task}/" + name, tag: "tasks", summary: summary,
+		text: strings.TrimSpace(text + " " + requestText)}
 	registerOperation(h.router, op, func(ctx context.Context, in *HoldInput) (*bodyResponse[wire.TaskSummary], error) {
 		given, err := h.sendCommand(ctx, name, command(addressOf(in.Body)), &in.CommandInput)
 		if err != nil {
@@ -231,7 +269,8 @@ func (h *taskHandler) appendItems(ctx context.Context, in *appendInput) (*bodyRe
 	for i, item := range in.Body.Items {
 		items[i] = api.OrNull(item)
 	}
-	units, err := engine.Append(ctx, h.engine, in.Task, flow.Append{Address: addressOf(in.Body.StepName), Items: items, Route: in.Body.Route}, request)
+	units, err := engine.Append(ctx, h.engine, in.Task,
+		flow.Append{Address: addressOf(in.Body.StepName), Items: items, Route: in.Body.Route}, request)
 	if err != nil {
 		return nil, h.stepProblem(ctx, in.Task, err)
 	}
@@ -279,7 +318,9 @@ type signalInput struct {
 }
 
 func (h *taskHandler) signalTask(ctx context.Context, in *signalInput) (*bodyResponse[wire.TaskSummary], error) {
-	given, err := h.sendCommand(ctx, "signal", flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value), By: api.Signer(ctx, in.Body.By), Alive: true}, &in.CommandInput)
+	given, err := h.sendCommand(ctx, "signal",
+		flow.Signal{Key: in.Body.Key, Value: api.OrNull(in.Body.Value),
+			By: api.Signer(ctx, in.Body.By), Alive: true}, &in.CommandInput)
 	if err != nil {
 		return nil, err
 	}

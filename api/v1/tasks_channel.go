@@ -45,7 +45,8 @@ func (h *socketHandler) streamTasks(sent *wire.TaskFilter) (streamFunc, error) {
 		most int
 	}{"flow": {sent.Flow, 50}, "state": {sent.State, 20}, "waits": {sent.Waits, 20}, "label": {sent.Label, 20}} {
 		if len(list.sent) > list.most {
-			return nil, newInvalidError("subscribe.filter."+name, fmt.Sprintf("send at most %d", list.most), "there are %d of them", len(list.sent))
+			return nil, newInvalidError("subscribe.filter."+name,
+				fmt.Sprintf("send at most %d", list.most), "there are %d of them", len(list.sent))
 		}
 	}
 	f := &tasksFeed{s: h, pick: pickOf(sent)}

@@ -50,7 +50,8 @@ func TestATaskIsStartedAndRead(t *testing.T) {
 
 func TestAStartMayWaitForTheEnd(t *testing.T) {
 	s := start(t)
-	slug := s.publish(`{"start":"x","result":"out","nodes":{"x":{"exec_type":"local_func","func":"upper","prep":{"input_key":"$params.text"},"post":{"output_key":"out"}}}}`)
+	slug := s.publish(
+		`{"start":"x","result":"out","nodes":{"x":{"exec_type":"local_func","func":"upper","prep":{"input_key":"$params.text"},"post":{"output_key":"out"}}}}`)
 	answer := s.call(201, "POST", "/v1/tasks", obj{"flow": slug, "params": obj{"text": "hello"}, "wait_ms": 60_000})
 	require.Equal(t, "completed", answer["task"].(obj)["state"])
 	require.Equal(t, "HELLO", answer["task"].(obj)["result"])
@@ -145,7 +146,8 @@ func TestTheSameKeyIsTheSameTaskAfterAnotherVersion(t *testing.T) {
 	s.call(201, "PUT", "/v1/flows/f", atOnce)
 	require.Equal(t, first["id"], s.call(200, "POST", "/v1/tasks", body)["id"])
 	s.refused(409, "body.idempotency_key", "POST", "/v1/tasks", obj{"flow": "f", "params": obj{"a": 2}, "idempotency_key": "k"})
-	s.refused(409, "body.idempotency_key", "POST", "/v1/tasks", obj{"flow": "f", "version": 2, "params": obj{"a": 1}, "idempotency_key": "k"})
+	s.refused(409, "body.idempotency_key", "POST", "/v1/tasks",
+		obj{"flow": "f", "version": 2, "params": obj{"a": 1}, "idempotency_key": "k"})
 }
 
 func TestManyStartsWithOneKeyAreOneTask(t *testing.T) {
@@ -233,7 +235,8 @@ func TestSeveralFaultsAreReportedTogether(t *testing.T) {
 
 func TestAnInvalidTimeIsReportedInWordsOfTheAPI(t *testing.T) {
 	s := start(t)
-	for _, query := range []string{"/v1/tasks?created_from=yesterday", "/v1/tasks?created_from=2026-01-31", "/v1/tasks?created_from=2026-01-31T15:04:05"} {
+	for _, query := range []string{"/v1/tasks?created_from=yesterday",
+		"/v1/tasks?created_from=2026-01-31", "/v1/tasks?created_from=2026-01-31T15:04:05"} {
 		p := s.refused(400, "query.created_from", "GET", query, nil)
 		require.Equal(t, "this is no time", p["what"])
 		require.Contains(t, p["hint"], "2026-01-31T15:04:05Z")
@@ -249,7 +252,9 @@ func TestAnInvalidNumberIsReportedInWordsOfTheAPI(t *testing.T) {
 		"body.lines_from":          {"/v1/jobs/j/complete", `{"token":"t","lines_from":1e30}`},
 	} {
 		p := s.refused(400, where, "POST", tt[0], tt[1])
-		require.Equal(t, []any{"the number is too large, or no whole one", "send a whole number of at most 18 digits, without a point and an exponent"}, []any{p["what"], p["hint"]})
+		require.Equal(t, []any{"the number is too large, or no whole one",
+			"send a whole number of at most 18 digits, without a point and an exponent"},
+			[]any{p["what"], p["hint"]})
 	}
 }
 
@@ -286,7 +291,8 @@ func TestACommandMayBeSentAgain(t *testing.T) {
 
 func TestUnknownTasksAreReported(t *testing.T) {
 	s := start(t)
-	for _, route := range []string{"POST cancel", "POST pause", "POST resume", "GET events", "GET runs", "GET waiting", "GET stream", "GET "} {
+	for _, route := range []string{"POST cancel", "POST pause", "POST resume", "GET events",
+		"GET runs", "GET waiting", "GET stream", "GET "} {
 		method, name, _ := strings.Cut(route, " ")
 		t.Run(route, func(_ *testing.T) {
 			s.refused(404, "path.task", method, strings.TrimSuffix("/v1/tasks/"+unknownKey+"/"+name, "/"), nil)

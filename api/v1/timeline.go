@@ -15,7 +15,8 @@ import (
 func (h *historyHandler) addTimelineRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "get-timeline", method: http.MethodGet, path: "/v1/tasks/{task}/timeline", tag: "history",
 		summary: "See when what was under way",
-		text: "The visits of a scope with their waits and attempts, and which of them its end waited for. Of a visit with many attempts it is told how many there were when. " +
+		text: "The visits of a scope with their waits and attempts, and which of them its end " +
+			"waited for. Of a visit with many attempts it is told how many there were when. " +
 			"The history is read once: who asks again, for another part of it too, pays for what has happened since."}, h.getTimeline)
 }
 
@@ -59,7 +60,8 @@ func (h *historyHandler) getTimeline(ctx context.Context, in *timelineInput) (*b
 		return nil, err
 	}
 	if answer.Begun < 0 {
-		return nil, newNotFoundError("query.scope", "send below of a step that has begun", "nothing has begun in the scope %.200q", in.Scope)
+		return nil, newNotFoundError("query.scope", "send below of a step that has begun",
+			"nothing has begun in the scope %.200q", in.Scope)
 	}
 	return &bodyResponse[wire.Timeline]{answer}, nil
 }
@@ -86,7 +88,8 @@ func toTimeline(base, begun, ended int64, t timeline.Told) wire.Timeline {
 		}
 		return told
 	}
-	told := wire.Timeline{Base: base, Begun: after(begun), Ended: after(ended), From: after(t.From), To: after(t.To), Critical: t.Critical, LeftOut: t.LeftOut,
+	told := wire.Timeline{Base: base, Begun: after(begun), Ended: after(ended), From: after(t.From),
+		To: after(t.To), Critical: t.Critical, LeftOut: t.LeftOut,
 		Lanes: make([]wire.TimelineLane, len(t.Lanes)), Pauses: waits(t.Pauses)}
 	for i := range t.Lanes {
 		told.Lanes[i] = toLane(&t.Lanes[i], after, waits)
@@ -95,7 +98,8 @@ func toTimeline(base, begun, ended int64, t timeline.Told) wire.Timeline {
 }
 
 func toLane(l *timeline.LaneTold, after func(int64) int64, waits func([]timeline.Wait) []wire.TimelineWait) wire.TimelineLane {
-	told := wire.TimelineLane{Node: l.Node, Visit: l.Visit, Entered: after(l.Entered), Ended: after(l.Ended), State: l.State, Units: l.Units,
+	told := wire.TimelineLane{Node: l.Node, Visit: l.Visit, Entered: after(l.Entered),
+		Ended: after(l.Ended), State: l.State, Units: l.Units,
 		Failed: l.Failed, Inside: l.Inside, BinMS: l.BinMS, AttemptsCut: l.LeftOut()}
 	for _, b := range l.Bins {
 		told.Bins = append(told.Bins, wire.TimelineBin{T: after(b.At), Running: b.Running, Failed: b.Failed})

@@ -15,7 +15,9 @@ func TestATimelineGoesOnWithItsTask(t *testing.T) {
 		before := s.get(path)
 		require.Equal(t, -1.0, before["ended"])
 		lanes := before["lanes"].([]any)
-		require.Equal(t, []any{"fetch", "completed", "list", "running"}, []any{lanes[0].(obj)["node"], lanes[0].(obj)["state"], lanes[1].(obj)["node"], lanes[1].(obj)["state"]})
+		require.Equal(t, []any{"fetch", "completed", "list", "running"},
+			[]any{lanes[0].(obj)["node"], lanes[0].(obj)["state"], lanes[1].(obj)["node"],
+				lanes[1].(obj)["state"]})
 		require.Equal(t, "manual", lanes[1].(obj)["waits"].([]any)[0].(obj)["for"])
 		for unit := range 2 {
 			s.call(200, "POST", "/v1/tasks/"+id+"/complete", obj{"step": "list", "unit": unit, "output": unit})

@@ -75,7 +75,9 @@ func TestASessionEndsWithItsToken(t *testing.T) {
 	require.NotContains(t, cookie, made.Secret)
 	require.Equal(t, 200, s.send("GET", "/v1/tasks", nil, "Cookie", cookie).status)
 	require.Equal(t, 403, s.send("DELETE", "/v1/flows/x", nil, "Cookie", cookie).status)
-	require.Equal(t, 401, s.send("GET", "/v1/tasks", nil, "Cookie", strings.Replace(cookie, made.ID, "", 1)).status, "it is no cookie of the token that the server was started with")
+	require.Equal(t, 401, s.send("GET", "/v1/tasks", nil, "Cookie",
+		strings.Replace(cookie, made.ID, "", 1)).status,
+		"it is no cookie of the token that the server was started with")
 
 	_, err = s.as("root").DeleteToken(t.Context(), made.ID)
 	require.NoError(t, err)

@@ -13,8 +13,11 @@ import (
 func (h *historyHandler) addTraceRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "get-trace", method: http.MethodGet, path: "/v1/tasks/{task}/trace", tag: "history",
 		summary: "Read a task as a trace",
-		text: "The JSON of OpenTelemetry's protocol, which a collector takes as it is. It is told from the history, of any task at any time, and the ids are always the same. " +
-			"At most 1,000 spans: of a step with more than 100 units the failed and the 20 slowest attempts are told, and of a task with too many spans those that failed, steps, and what took long. What goes on ends now."}, h.getTrace)
+		text: "The JSON of OpenTelemetry's protocol, which a collector takes as it is. It is " +
+			"told from the history, of any task at any time, and the ids are always the same. " +
+			"At most 1,000 spans: of a step with more than 100 units the failed and the 20 " +
+			"slowest attempts are told, and of a task with too many spans those that failed, " +
+			"steps, and what took long. What goes on ends now."}, h.getTrace)
 }
 
 func (h *historyHandler) getTrace(ctx context.Context, in *TaskPath) (*bodyResponse[wire.Trace], error) {

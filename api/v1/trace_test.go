@@ -72,7 +72,8 @@ func TestAFailedAttemptIsAFailedSpan(t *testing.T) {
 }
 
 // caller is a traceparent; its trace and its span follow.
-const caller, callersTrace, callersSpan = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+const caller, callersTrace, callersSpan = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	"0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 // startIn starts a task with headers of a trace.
 func (s *server) startIn(path, parent string, body any) string {
@@ -112,5 +113,6 @@ func TestATaskOfAScheduleHasATraceOfItsOwn(t *testing.T) {
 	begin := s.spans(id)[0]
 	require.Equal(t, trace.IDOf(id, nil).String(), begin["traceId"])
 	require.NotContains(t, begin, "parentSpanId")
-	require.Equal(t, []any{obj{"traceId": callersTrace, "spanId": callersSpan, "traceState": "a=1"}}, begin["links"], "it points to whoever asked for it")
+	require.Equal(t, []any{obj{"traceId": callersTrace, "spanId": callersSpan,
+		"traceState": "a=1"}}, begin["links"], "it points to whoever asked for it")
 }

@@ -23,8 +23,10 @@ const (
 func (h *flowHandler) addTryRoutes(rt *apiRouter) {
 	registerOperation(rt, apiOperation{id: "try-definition", method: http.MethodPost, path: "/v1/try", tag: "flows", created: true,
 		summary: "Start a task of a definition without publishing it",
-		text: "The definition is checked as by publishing it, and kept for this task alone: no list of flows or versions has it, and no schedule of it is set. " +
-			"The task has the label troupe:try. A day later both are deleted, whatever the task is doing. With an idempotency key the request may be sent again."}, h.tryFlow)
+		text: "The definition is checked as by publishing it, and kept for this task alone: no " +
+			"list of flows or versions has it, and no schedule of it is set. " +
+			"The task has the label troupe:try. A day later both are deleted, whatever the task " +
+			"is doing. With an idempotency key the request may be sent again."}, h.tryFlow)
 }
 
 type tryInput struct {
@@ -58,7 +60,9 @@ func (h *flowHandler) tryFlow(ctx context.Context, in *tryInput) (*statusRespons
 	if err != nil {
 		return nil, startProblem(err, "body.params", v.FlowID)
 	}
-	return &statusResponse[wire.Tried]{statusOf(started.Created), wire.Tried{ID: started.Task, Created: started.Created, Flow: v.FlowID, Version: v.Number, Warnings: api.DefinitionProblems(warnings)}}, nil
+	return &statusResponse[wire.Tried]{statusOf(started.Created),
+		wire.Tried{ID: started.Task, Created: started.Created, Flow: v.FlowID, Version: v.Number,
+			Warnings: api.DefinitionProblems(warnings)}}, nil
 }
 
 // tryTask returns the requested task without its version.

@@ -25,7 +25,8 @@ func TestADefinitionIsTriedWithoutBeingPublished(t *testing.T) {
 		slug, service := s.unique("weigh"), s.unique("scales")
 		definition := strings.ReplaceAll(tryable, "SERVICE", service)
 		before := s.get("/v1/flows")
-		ask := obj{"definition": definition, "slug": slug, "params": obj{"amount": 3}, "labels": obj{"by": "ada"}, "idempotency_key": s.unique("key")}
+		ask := obj{"definition": definition, "slug": slug, "params": obj{"amount": 3},
+			"labels": obj{"by": "ada"}, "idempotency_key": s.unique("key")}
 		made := s.call(201, "POST", "/v1/try", ask)
 		again := s.call(200, "POST", "/v1/try", ask)
 		require.Equal(s, []any{made["id"], made["flow"], false}, []any{again["id"], again["flow"], again["created"]})
@@ -66,7 +67,9 @@ func TestATryIsRefusedAsAPublicationIs(t *testing.T) {
 	s.refused(400, "body.labels", "POST", "/v1/try", obj{"definition": tryable, "labels": obj{"troupe": "mine"}})
 	s.refused(400, "body.labels", "POST", "/v1/try", obj{"definition": tryable, "labels": obj{"a:b": "mine"}})
 	s.refused(400, "body.idempotency_key", "POST", "/v1/try", obj{"definition": tryable, "idempotency_key": "a"}, "Idempotency-Key", "b")
-	object := s.call(201, "POST", "/v1/try", obj{"definition": obj{"start": "x", "nodes": obj{"x": obj{"kind": "timer", "params": obj{"delay_ms": 2}}}}}, "Idempotency-Key", "c")
+	object := s.call(201, "POST", "/v1/try",
+		obj{"definition": obj{"start": "x", "nodes": obj{"x": obj{"kind": "timer",
+			"params": obj{"delay_ms": 2}}}}}, "Idempotency-Key", "c")
 	require.Contains(t, object["flow"], "try-flow-")
 	s.ended(object["id"].(string), "completed")
 }

@@ -22,8 +22,11 @@ func (h *historyHandler) addValueRoutes(rt *apiRouter) {
 	const path = "/v1/tasks/{task}/value"
 	registerOperation(rt, apiOperation{id: "get-value", method: http.MethodGet, path: path, tag: "tasks",
 		summary: "Read one value of a task as it is",
-		text:    "Byte for byte, or a part of it: a Range of bytes, or what a JSON pointer leads to. Without step it is a value of the task, with step the output of a step, with unit a value of a unit, with attempt that of an attempt."}, h.streamValue)
-	rt.huma.OpenAPI().Paths[path].Get.Responses["200"] = &huma.Response{Description: "OK; the value", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}}
+		text: "Byte for byte, or a part of it: a Range of bytes, or what a JSON pointer " +
+			"leads to. Without step it is a value of the task, with step the output of a step, " +
+			"with unit a value of a unit, with attempt that of an attempt."}, h.streamValue)
+	rt.huma.OpenAPI().Paths[path].Get.Responses["200"] = &huma.Response{Description: "OK; the value",
+		Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{}}}}
 }
 
 type valueInput struct {
@@ -106,7 +109,8 @@ func (h *historyHandler) valueOfTask(ctx context.Context, in *valueInput) (json.
 		}
 		value, ok := state.Root.Shared[in.Key]
 		if !ok {
-			return nil, newNotFoundError("query.key", "/v1/tasks/{task}?values=none has the keys there are", "shared has no key %.200q", in.Key)
+			return nil, newNotFoundError("query.key",
+				"/v1/tasks/{task}?values=none has the keys there are", "shared has no key %.200q", in.Key)
 		}
 		return value, nil
 	case "result":
@@ -220,7 +224,8 @@ func (h *historyHandler) pointedAt(value json.RawMessage, pointer string) (json.
 			}
 		}
 		if !there {
-			return nil, newNotFoundError("query.pointer", "look at the value without it", "the value has nothing at %.200q", strings.Join(names[:i+2], "/"))
+			return nil, newNotFoundError("query.pointer", "look at the value without it",
+				"the value has nothing at %.200q", strings.Join(names[:i+2], "/"))
 		}
 		value = next
 	}

@@ -49,7 +49,8 @@ func (u userValues) noteFields(t reflect.Type) {
 // reported by encoding/json.
 func (u userValues) unmarshalFast(body []byte, to any) error {
 	if len(body) >= largeBody {
-		if compared, ok := to.(*any); ok && u.decodeOutline(body, compared) == nil || !ok && experimental.Unmarshal(body, to, asEncodingJSON) == nil {
+		if compared, ok := to.(*any); ok && u.decodeOutline(body, compared) == nil ||
+			!ok && experimental.Unmarshal(body, to, asEncodingJSON) == nil {
 			return nil
 		}
 		reflect.ValueOf(to).Elem().SetZero()

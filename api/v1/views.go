@@ -60,7 +60,8 @@ func (h *accountHandler) setView(ctx context.Context, in *setViewInput) (*bodyRe
 		return nil, newInvalidError("path.view", "leave out the spaces around it", "a name of a view begins and ends with no space")
 	}
 	if _, err := url.ParseQuery(in.Body.Query); err != nil {
-		return nil, newInvalidError("body.query", "send what stands behind the ? of the page of tasks", "%.80q is no query: %v", in.Body.Query, err)
+		return nil, newInvalidError("body.query",
+			"send what stands behind the ? of the page of tasks", "%.80q is no query: %v", in.Body.Query, err)
 	}
 	if err := h.checkViewLimit(ctx, in.View); err != nil {
 		return nil, err
@@ -75,7 +76,8 @@ func (h *accountHandler) setView(ctx context.Context, in *setViewInput) (*bodyRe
 func (h *accountHandler) checkViewLimit(ctx context.Context, name string) error {
 	views, err := h.store.ListViews(ctx)
 	if err == nil && len(views) >= maxViews && viewBy(views, name) == nil {
-		return &locatedError{where: "path.view", hint: "delete those that nobody needs", err: flow.Errorf(flow.Limit, "there are %d views already", maxViews)}
+		return &locatedError{where: "path.view", hint: "delete those that nobody needs",
+			err: flow.Errorf(flow.Limit, "there are %d views already", maxViews)}
 	}
 	return err
 }

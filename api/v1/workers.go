@@ -39,21 +39,31 @@ func (h *workerHandler) addWorkerRoutes(rt *apiRouter) {
 		summary: "List the workers in order of their first registration"}, h.listWorkers)
 	registerOperation(rt, apiOperation{id: "get-worker", method: http.MethodGet, path: "/v1/workers/{worker}", tag: "workers",
 		summary: "Read a worker"}, h.getWorker)
-	registerOperation(rt, apiOperation{id: "register-worker", method: http.MethodPut, path: "/v1/workers/{worker}", tag: "workers", summary: "Register a worker, or register it anew",
-		text: "Polling needs no registration; it is how a worker is seen, and how the engine knows whom to call. Registering anew means that the worker was restarted: what it had claimed before goes to others when the leases run out."}, h.registerWorker)
+	registerOperation(rt, apiOperation{id: "register-worker", method: http.MethodPut,
+		path: "/v1/workers/{worker}", tag: "workers", summary: "Register a worker, or register it anew",
+		text: "Polling needs no registration; it is how a worker is seen, and how the engine " +
+			"knows whom to call. Registering anew means that the worker was restarted: what it " +
+			"had claimed before goes to others when the leases run out."}, h.registerWorker)
 	registerOperation(rt, apiOperation{id: "forget-worker", method: http.MethodDelete, path: "/v1/workers/{worker}", tag: "workers",
 		summary: "Forget a worker",
-		text:    "It gets no more jobs. What it has begun it may finish; what it has claimed and does not give back goes to others when the claims run out."}, h.forgetWorker)
-	registerOperation(rt, apiOperation{id: "worker-heartbeat", method: http.MethodPost, path: "/v1/workers/{worker}/heartbeat", tag: "workers",
+		text: "It gets no more jobs. What it has begun it may finish; what it has claimed " +
+			"and does not give back goes to others when the claims run out."}, h.forgetWorker)
+	registerOperation(rt, apiOperation{id: "worker-heartbeat", method: http.MethodPost,
+		path: "/v1/workers/{worker}/heartbeat", tag: "workers",
 		summary: "Give a sign of life, and prolong leases",
-		text:    "The answer tells which of the jobs nobody waits for any longer. A registered worker that lives keeps its claims, also without naming each of them."}, h.handleHeartbeat)
+		text: "The answer tells which of the jobs nobody waits for any longer. A registered " +
+			"worker that lives keeps its claims, also without naming each of them."}, h.handleHeartbeat)
 	registerOperation(rt, apiOperation{id: "poll-jobs", method: http.MethodPost, path: "/v1/workers/{worker}/poll", tag: "workers",
 		summary: "Claim jobs, or wait for some",
-		text:    "Each job in the answer is claimed for the worker until its lease ends; then, without a heartbeat, others get it. A job may be carried out more than once, its end counts once."}, h.pollJobs)
+		text: "Each job in the answer is claimed for the worker until its lease ends; then, " +
+			"without a heartbeat, others get it. A job may be carried out more than once, its " +
+			"end counts once."}, h.pollJobs)
 	registerOperation(rt, apiOperation{id: "claim-job", method: http.MethodPost, path: "/v1/jobs/{job}/claim", tag: "workers",
 		summary: "Claim one job", text: "One that somebody else has is a conflict (409)."}, h.claimJob)
 	registerOperation(rt, apiOperation{id: "job-params", method: http.MethodGet, path: "/v1/jobs/{job}/params", tag: "workers",
-		summary: "Read what was too large to come along with a job", text: "Only of a job that has not ended. With a token only the holder of the claim is told (409)."}, h.jobParams)
+		summary: "Read what was too large to come along with a job",
+		text: "Only of a job that has not ended. With a token only the holder of the claim " +
+			"is told (409)."}, h.jobParams)
 }
 
 // WorkerPath identifies a worker.
@@ -64,7 +74,9 @@ type WorkerPath struct {
 func (h *workerHandler) forgetWorker(ctx context.Context, in *WorkerPath) (*struct{}, error) {
 	err := h.registry.Deregister(ctx, in.Worker)
 	if api.Missing(err) {
-		return nil, newNotFoundError("path.worker", "GET /v1/workers lists them; this member itself cannot be forgotten", "no worker %.80q is registered", in.Worker)
+		return nil, newNotFoundError("path.worker",
+			"GET /v1/workers lists them; this member itself cannot be forgotten",
+			"no worker %.80q is registered", in.Worker)
 	}
 	return nil, err
 }
@@ -77,7 +89,8 @@ type listWorkersInput struct {
 }
 
 func (in *listWorkersInput) matchesWorker(w *wire.KnownWorker) bool {
-	return strings.HasPrefix(w.ID, in.ID) && (in.Service == "" || slices.Contains(w.Services, in.Service)) && (in.State == "" || in.State == w.State)
+	return strings.HasPrefix(w.ID, in.ID) && (in.Service == "" ||
+		slices.Contains(w.Services, in.Service)) && (in.State == "" || in.State == w.State)
 }
 
 func (h *workerHandler) listWorkers(ctx context.Context, in *listWorkersInput) (*bodyResponse[wire.Page[wire.KnownWorker]], error) {
@@ -234,7 +247,8 @@ func (h *workerHandler) extendClaims(ctx context.Context, in *heartbeatInput) <-
 func checkNotes(held []wire.HeldClaim) error {
 	for i, c := range held {
 		if len(c.Note) > flow.MaxName {
-			return newInvalidError(fmt.Sprintf("body.claims[%d].note", i), "make it shorter", "the note has %d bytes, more than the limit of %d", len(c.Note), flow.MaxName)
+			return newInvalidError(fmt.Sprintf("body.claims[%d].note", i), "make it shorter",
+				"the note has %d bytes, more than the limit of %d", len(c.Note), flow.MaxName)
 		}
 	}
 	return nil
@@ -340,9 +354,13 @@ func toClaimedJobs(jobs engine.Jobs) []wire.ClaimedJob {
 func toClaimedJob(c *engine.Claimed) wire.ClaimedJob {
 	j := &c.Job
 	job := wire.ClaimedJob{
-		ID: j.ID(), Key: j.Key(), Task: j.Task, Flow: j.Flow, Step: j.Step(), Place: toPlace(j.Address), Units: max(j.Units, 1), Branch: j.Branch, Service: j.Service, Labels: j.Labels,
-		Input: api.OrNull(j.Input), ParamsKey: j.ParamsKey, TimeoutMS: j.TimeoutMS, Trace: trace.Parent(j.Task, j.Traced, j.Address), Deliveries: j.Deliveries, EnqueuedAt: wire.Millis(j.EnqueuedAt),
-		Token: c.Token, LeaseMS: c.Until - c.ClaimedAt, LeaseUntil: wire.Millis(c.Until),
+		ID: j.ID(), Key: j.Key(), Task: j.Task, Flow: j.Flow, Step: j.Step(),
+		Place: toPlace(j.Address), Units: max(j.Units, 1), Branch: j.Branch, Service: j.Service,
+		Labels: j.Labels,
+		Input:  api.OrNull(j.Input), ParamsKey: j.ParamsKey, TimeoutMS: j.TimeoutMS,
+		Trace: trace.Parent(j.Task, j.Traced, j.Address), Deliveries: j.Deliveries,
+		EnqueuedAt: wire.Millis(j.EnqueuedAt),
+		Token:      c.Token, LeaseMS: c.Until - c.ClaimedAt, LeaseUntil: wire.Millis(c.Until),
 	}
 	if j.ParamsKey == "" {
 		job.Params = api.OrObject(j.Params)
@@ -396,7 +414,8 @@ func (h *workerHandler) jobParams(ctx context.Context, in *jobParamsInput) (*bod
 	job, open := view.State.Job(address)
 	switch {
 	case !open:
-		return nil, newNotFoundError("path.job", "GET /v1/jobs/{job} says what became of it", "the job %.300q has ended, or is none", in.Job)
+		return nil, newNotFoundError("path.job", "GET /v1/jobs/{job} says what became of it",
+			"the job %.300q has ended, or is none", in.Job)
 	case in.Token != "" && !view.State.Holds(address, in.Token):
 		return nil, locateError("query.token", flow.Errorf(flow.Conflict, "the job is no longer claimed with that token"))
 	}

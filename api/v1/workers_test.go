@@ -56,11 +56,13 @@ func held(jobs ...obj) []obj {
 func TestAWorkerRegistersAndLives(t *testing.T) {
 	s := start(t)
 	require.Equal(t, obj{"registered": false, "canceled": []any{}}, s.call(200, "POST", "/v1/workers/w%201%2F2/heartbeat", obj{}))
-	require.Equal(t, obj{"offline_after_ms": 15000.0}, s.call(200, "PUT", "/v1/workers/w%201%2F2", obj{"services": []string{"paint"}, "labels": []string{"gpu"}}))
+	require.Equal(t, obj{"offline_after_ms": 15000.0}, s.call(200, "PUT", "/v1/workers/w%201%2F2",
+		obj{"services": []string{"paint"}, "labels": []string{"gpu"}}))
 	require.Equal(t, obj{"registered": true, "canceled": []any{}}, s.call(200, "POST", "/v1/workers/w%201%2F2/heartbeat", obj{"load": 3}))
 	s.call(200, "PUT", "/v1/workers/pushed", obj{"services": []string{"paint"}, "url": "http://127.0.0.1:1", "secret": "s"})
 	list := items(s.get("/v1/workers"))
-	require.Equal(t, []any{"w 1/2", "async", "online", 3.0, []any{"gpu"}}, []any{list[1]["id"], list[1]["type"], list[1]["state"], list[1]["load"], list[1]["labels"]})
+	require.Equal(t, []any{"w 1/2", "async", "online", 3.0, []any{"gpu"}},
+		[]any{list[1]["id"], list[1]["type"], list[1]["state"], list[1]["load"], list[1]["labels"]})
 	require.Equal(t, []any{"pushed", "http", "http://127.0.0.1:1"}, []any{list[2]["id"], list[2]["type"], list[2]["url"]})
 	require.NotContains(t, list[2], "secret")
 
@@ -77,7 +79,8 @@ func TestAPollClaimsJobs(t *testing.T) {
 	require.Equal(t, obj{"jobs": []any{}}, s.call(200, "POST", "/v1/workers/painter/poll", obj{"services": []string{"paint"}}), "at once")
 	id := s.task(queued, obj{"color": "red"})
 	job := s.job("paint")
-	for name, want := range map[string]any{"task": id, "step": "q", "node": "q", "visit": 1.0, "attempt": 1.0, "units": 1.0, "service": "paint",
+	for name, want := range map[string]any{"task": id, "step": "q", "node": "q", "visit": 1.0,
+		"attempt": 1.0, "units": 1.0, "service": "paint",
 		"input": "red", "params": obj{"color": "red"}, "run_input": obj{"color": "red"}, "lease_ms": 60000.0,
 		"trace": trace.Parent(id, nil, flow.Address{Node: "q", Visit: 1, Attempt: 1})} {
 		require.Equal(t, want, job[name], name)
@@ -85,7 +88,9 @@ func TestAPollClaimsJobs(t *testing.T) {
 	until, err := time.Parse(time.RFC3339, job["lease_until"].(string))
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(time.Minute), until, time.Minute)
-	require.Equal(t, []any{"claimed", "painter"}, []any{s.get("/v1/jobs/" + job["id"].(string))["state"], s.get("/v1/jobs/" + job["id"].(string))["worker"]})
+	require.Equal(t, []any{"claimed", "painter"},
+		[]any{s.get("/v1/jobs/" + job["id"].(string))["state"],
+			s.get("/v1/jobs/" + job["id"].(string))["worker"]})
 	require.Empty(t, s.call(200, "POST", "/v1/workers/other/poll", obj{"services": []string{"paint"}})["jobs"])
 
 	for where, ask := range map[string]obj{
@@ -220,7 +225,9 @@ func TestReportsBringTheNextJobs(t *testing.T) {
 	require.Len(t, jobs, 1)
 	last := jobs[0].(obj)
 	require.Equal(t, []any{id, "paint", 3.0}, []any{last["task"], last["service"], last["input"]})
-	require.Equal(t, []any{"claimed", "painter"}, []any{s.get("/v1/jobs/" + last["id"].(string))["state"], s.get("/v1/jobs/" + last["id"].(string))["worker"]})
+	require.Equal(t, []any{"claimed", "painter"},
+		[]any{s.get("/v1/jobs/" + last["id"].(string))["state"],
+			s.get("/v1/jobs/" + last["id"].(string))["worker"]})
 	require.NotContains(t, report([]obj{last}, obj{"services": []string{"paint"}}), "jobs")
 	s.ended(id, "completed")
 
@@ -235,9 +242,12 @@ func TestReportsBringTheNextJobs(t *testing.T) {
 		if where == "body.next.flow" {
 			status = 404
 		}
-		s.refused(status, where, "POST", "/v1/workers/painter/reports", obj{"reports": []obj{{"job": last["id"], "token": "x"}}, "next": next})
+		s.refused(status, where, "POST", "/v1/workers/painter/reports",
+			obj{"reports": []obj{{"job": last["id"], "token": "x"}}, "next": next})
 	}
-	s.refused(400, "body.next", "POST", "/v1/workers/painter/reports", obj{"reports": []obj{{"job": last["id"], "token": "x"}}, "next": obj{"services": []string{strings.Repeat("x", 300)}}})
+	s.refused(400, "body.next", "POST", "/v1/workers/painter/reports",
+		obj{"reports": []obj{{"job": last["id"], "token": "x"}},
+			"next": obj{"services": []string{strings.Repeat("x", 300)}}})
 }
 
 // counted is a store that counts reads.
@@ -338,7 +348,8 @@ func TestAHeartbeatReportsCanceledJobs(t *testing.T) {
 	s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": claims})
 	require.Equal(t, "drying", items(s.get("/v1/tasks/" + kept + "/runs"))[0]["note"])
 
-	stolen := []obj{{"job": jobs[1]["id"], "token": "of another claim", "note": "stolen"}, {"job": jobs[0]["id"], "token": "of another claim", "note": "stolen"}}
+	stolen := []obj{{"job": jobs[1]["id"], "token": "of another claim", "note": "stolen"},
+		{"job": jobs[0]["id"], "token": "of another claim", "note": "stolen"}}
 	require.Len(t, s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": stolen})["canceled"], 2)
 	require.Equal(t, "drying", items(s.get("/v1/tasks/" + kept + "/runs"))[0]["note"])
 	s.refused(400, "body.extend_ms", "POST", "/v1/workers/painter/heartbeat", obj{"extend_ms": 100_000_000})
@@ -355,7 +366,8 @@ func TestTheLogOfARunningJobIsRead(t *testing.T) {
 		for _, text := range texts {
 			lines = append(lines, obj{"text": text})
 		}
-		s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": []obj{{"job": job["id"], "token": token, "lines": lines, "lines_from": from}}})
+		s.call(200, "POST", "/v1/workers/painter/heartbeat",
+			obj{"claims": []obj{{"job": job["id"], "token": token, "lines": lines, "lines_from": from}}})
 	}
 	say(job["token"], 0, "stirring")
 	require.Equal(t, "stirring\n", s.get(path)["content"])
@@ -363,8 +375,10 @@ func TestTheLogOfARunningJobIsRead(t *testing.T) {
 	say(job["token"], 0, "stirring", "drying")
 	say("of another claim", 2, "stolen")
 	require.Equal(t, "stirring\ndrying\n", s.get(path)["content"])
-	s.call(200, "POST", "/v1/jobs/"+job["id"].(string)+"/complete", obj{"token": job["token"], "lines": []obj{{"text": "drying", "stream": "stdout"}, {"text": "do", "part": true}, {"text": "ne"}},
-		"lines_from": 1, "log": "bye"})
+	s.call(200, "POST", "/v1/jobs/"+job["id"].(string)+"/complete",
+		obj{"token": job["token"], "lines": []obj{{"text": "drying", "stream": "stdout"},
+			{"text": "do", "part": true}, {"text": "ne"}},
+			"lines_from": 1, "log": "bye"})
 	require.Equal(t, "stirring\ndrying\ndone\nbye", s.get(path)["content"])
 }
 
@@ -396,7 +410,8 @@ func TestClaimedJobsAreGivenBackTogether(t *testing.T) {
 	s.task(queueList, obj{"list": []int{1, 2}})
 	jobs := s.jobs(2, obj{"services": []string{"paint"}})
 	claims := append([]obj{{"job": nobodys, "token": "x"}}, held(jobs...)...)
-	require.Equal(t, 204, s.send("POST", "/v1/workers/painter/release", obj{"claims": claims}).status, "also when a task was deleted meanwhile")
+	require.Equal(t, 204, s.send("POST", "/v1/workers/painter/release",
+		obj{"claims": claims}).status, "also when a task was deleted meanwhile")
 	again := s.jobs(2, obj{"services": []string{"paint"}})
 	require.ElementsMatch(t, []any{jobs[0]["id"], jobs[1]["id"]}, []any{again[0]["id"], again[1]["id"]})
 	require.Equal(t, 204, s.send("POST", "/v1/workers/painter/release", obj{"claims": held(jobs...)}).status, "they are others' now")

@@ -59,7 +59,10 @@ func (b *Bucket) Get(ctx context.Context, key string, most int) ([]byte, error) 
 // Range reads a part of an object. It handles clouds that return an error for a range behind the
 // end.
 func (b *Bucket) Range(ctx context.Context, key string, from int64, most int) ([]byte, error) {
-	part, err := b.readObject(ctx, key, func() (*blob.Reader, error) { return b.bucket.NewRangeReader(ctx, key, from, int64(most), nil) }, most)
+	part, err := b.readObject(ctx, key, func() (*blob.Reader,
+		error) {
+		return b.bucket.NewRangeReader(ctx, key, from, int64(most), nil)
+	}, most)
 	if err == nil || ctx.Err() != nil {
 		return part, err
 	}

@@ -102,7 +102,9 @@ func TestTasksKeepLargeValuesAndFilesInBuckets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			at := made(t)
 			long := strings.Repeat("long ", 1000)
-			e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadStore: at, PayloadOver: 1000, ObjectStore: at, Buckets: bucket.Openers()})
+			e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(
+				t.TempDir(), "x.db"), PayloadStore: at, PayloadOver: 1000, ObjectStore: at,
+				Buckets: bucket.Openers()})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, e.Close()) }()
 			e.Handle("make", func(context.Context, troupe.Job) (any, error) { return long, nil })
@@ -111,7 +113,10 @@ func TestTasksKeepLargeValuesAndFilesInBuckets(t *testing.T) {
 				err := json.Unmarshal(j.Input, &text)
 				return len(text), err
 			})
-			require.NoError(t, e.Publish(t.Context(), "f", []byte("nodes: {a: {func: make}, b: {func: length, depends_on: [a], prep: {input_key: $deps.a}}, c: {exec_type: outside, service: object_store, depends_on: [b]}}")))
+			require.NoError(t, e.Publish(t.Context(), "f",
+				[]byte("nodes: {a: {func: make}, b: {func: length, depends_on: [a], prep: "+
+					"{input_key: $deps.a}}, c: {exec_type: outside, service: object_store, "+
+					"depends_on: [b]}}")))
 			id, err := e.Start(t.Context(), "f", nil)
 			require.NoError(t, err)
 			if name != "mem" { // every opened mem bucket is a new one

@@ -46,7 +46,8 @@ type benchRun struct {
 var elsewhere = []string{"raw", "members", "together", "idle", "killed", "ork-a", "ork-b", "ork-c", "ork-d", "python"}
 
 func openBench(ctx context.Context, o benchOptions) (*benchRun, error) {
-	b := &benchRun{o: o, result: benchResult{Workload: o.workload, Store: storeName(o.store), Worker: o.worker, N: o.n, Concurrency: o.concurrency}}
+	b := &benchRun{o: o, result: benchResult{Workload: o.workload, Store: storeName(o.store),
+		Worker: o.worker, N: o.n, Concurrency: o.concurrency}}
 	b.ctx, b.stop = context.WithCancel(ctx)
 	dir, err := os.MkdirTemp("", "troupe-bench-")
 	if err != nil {
@@ -121,7 +122,8 @@ func (b *benchRun) openWorker() error {
 		leave()
 		return err
 	}
-	w := worker.New(worker.Config{Server: b.url, ID: "bench", Push: b.o.worker == "push", Pull: b.o.worker == "pull", Attach: b.o.worker == "attach",
+	w := worker.New(worker.Config{Server: b.url, ID: "bench", Push: b.o.worker == "push",
+		Pull: b.o.worker == "pull", Attach: b.o.worker == "attach",
 		URL: "http://127.0.0.1:8080", Concurrency: 256})
 	w.Handle("noop", func(_ context.Context, job worker.Job) (any, error) { return runNoop(job.Input) })
 	b.runBackground(func() error {

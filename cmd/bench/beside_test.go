@@ -45,7 +45,9 @@ func linesOf(t *testing.T, name string, rounds ...[4]float64) string {
 	var lines strings.Builder
 	for _, r := range rounds {
 		for i, tree := range []string{"this", "other"} {
-			l, err := json.Marshal(besideLine{tree, name, benchResult{StepsPerS: 1000 * float64(i+1), P50MS: 9, ClientCores: r[2*i] * float64(i+1) / 1000, PostgresCore: r[2*i+1] * float64(i+1) / 1000}})
+			l, err := json.Marshal(besideLine{tree, name,
+				benchResult{StepsPerS: 1000 * float64(i+1), P50MS: 9,
+					ClientCores: r[2*i] * float64(i+1) / 1000, PostgresCore: r[2*i+1] * float64(i+1) / 1000}})
 			require.NoError(t, err)
 			fmt.Fprintf(&lines, "%s\n", l)
 		}

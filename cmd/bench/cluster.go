@@ -35,7 +35,8 @@ func (b *benchRun) measureMembers() error {
 		slices.Sort(list)
 	}
 	b.result.StepsPerS = medianSorted(together)
-	b.result.Extra = map[string]float64{"members": float64(b.o.members), "one_steps_per_s": medianSorted(alone), "of_one": medianSorted(ratios), "of_one_lowest": ratios[0]}
+	b.result.Extra = map[string]float64{"members": float64(b.o.members),
+		"one_steps_per_s": medianSorted(alone), "of_one": medianSorted(ratios), "of_one_lowest": ratios[0]}
 	return nil
 }
 

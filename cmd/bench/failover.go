@@ -176,7 +176,8 @@ func (b *benchRun) listWorkers() (ids []string, err error) {
 
 // runHolder is the worker process: it reports each job that it begins, and never finishes one.
 func runHolder(ctx context.Context, id string) error {
-	w := worker.New(worker.Config{Server: os.Getenv(serverOf), ID: id, Attach: true, Concurrency: 100, Logger: slog.New(slog.DiscardHandler)})
+	w := worker.New(worker.Config{Server: os.Getenv(serverOf), ID: id, Attach: true,
+		Concurrency: 100, Logger: slog.New(slog.DiscardHandler)})
 	w.Handle("hold", func(ctx context.Context, job worker.Job) (any, error) {
 		fmt.Println(job.ID)
 		<-ctx.Done()

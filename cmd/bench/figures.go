@@ -26,7 +26,8 @@ func printFigures(in io.Reader, out io.Writer) error {
 	}
 	missed := false
 	fmt.Fprintln(out, "| figure | measured | demanded |\n|---|---|---|")
-	for _, f := range slices.Concat(ofMembers(lines["members"]), ofIdle(lines["idle"]), ofParked(lines["parked"]), ofWorkers(lines["chain"]), ofFailover(lines["failover"])) {
+	for _, f := range slices.Concat(ofMembers(lines["members"]), ofIdle(lines["idle"]),
+		ofParked(lines["parked"]), ofWorkers(lines["chain"]), ofFailover(lines["failover"])) {
 		verdict := f.demanded
 		if !f.met {
 			missed, verdict = true, f.demanded+" (**missed**)"
@@ -78,8 +79,12 @@ func ofMembers(lines []benchResult) []tableFigure {
 		return nil
 	}
 	ratio := resultMedian(lines, extraValue("of_one"))
-	return []tableFigure{{fmt.Sprintf("chain on %.0f members over one PostgreSQL, %d callers at each", lines[0].Extra["members"], lines[0].Concurrency),
-		fmt.Sprintf("%.0f steps/s, %.0f %% of one member's %.0f", resultMedian(lines, func(r benchResult) float64 { return r.StepsPerS }), 100*ratio, resultMedian(lines, extraValue("one_steps_per_s"))),
+	return []tableFigure{{fmt.Sprintf(
+		"chain on %.0f members over one PostgreSQL, %d callers at each", lines[0].Extra["members"],
+		lines[0].Concurrency),
+		fmt.Sprintf("%.0f steps/s, %.0f %% of one member's %.0f",
+			resultMedian(lines, func(r benchResult) float64 { return r.StepsPerS }), 100*ratio,
+			resultMedian(lines, extraValue("one_steps_per_s"))),
 		"at least 80 %", ratio >= 0.8}}
 }
 
@@ -97,7 +102,8 @@ func ofParked(lines []benchResult) []tableFigure {
 		return nil
 	}
 	cpu := resultMedian(lines, extraValue("idle_cpu_percent"))
-	return []tableFigure{{fmt.Sprintf("CPU of a member with %d tasks that wait", lines[0].N), fmt.Sprintf("%.2f %% of a core", cpu), "less than 2 %", cpu < 2}}
+	return []tableFigure{{fmt.Sprintf("CPU of a member with %d tasks that wait", lines[0].N),
+		fmt.Sprintf("%.2f %% of a core", cpu), "less than 2 %", cpu < 2}}
 }
 
 // ofWorkers returns a row for each kind of worker, compared with local functions.
@@ -134,6 +140,7 @@ func ofFailover(lines []benchResult) []tableFigure {
 		return nil
 	}
 	half, worst := resultMedian(lines, func(r benchResult) float64 { return r.P50MS }), resultMedian(lines, extraValue("worst_ms"))
-	return []tableFigure{{fmt.Sprintf("from the SIGKILL of an attached worker until another one has its job (`--resume-grace 0`, %d times)", lines[0].N),
+	return []tableFigure{{fmt.Sprintf("from the SIGKILL of an attached worker until another one "+
+		"has its job (`--resume-grace 0`, %d times)", lines[0].N),
 		fmt.Sprintf("%.1f ms (half of the times), %.1f ms (worst)", half, worst), "under 50 ms", worst < 50}}
 }

@@ -107,7 +107,8 @@ func (b *benchRun) countUnderWay(store string) error {
 	err = s.publishFlow(b.ctx, "held", chainOf(1, "exec_type: local_func, func: hold"))
 	if err == nil {
 		err = b.forEach(b.o.n, b.o.concurrency, func(int) error {
-			return s.sendRequest(b.ctx, http.MethodPost, "/v1/tasks", "application/json", []byte(`{"flow":"held","params":{"p":1}}`), &struct{}{})
+			return s.sendRequest(b.ctx, http.MethodPost, "/v1/tasks", "application/json",
+				[]byte(`{"flow":"held","params":{"p":1}}`), &struct{}{})
 		})
 	}
 	killed := s.cmd.Process.Kill()

@@ -52,18 +52,25 @@ func listQueries(now time.Time) []string {
 	day, week := now.Add(-24*time.Hour), now.Add(-7*24*time.Hour)
 	at := func(t time.Time) string { return url.QueryEscape(t.UTC().Format(time.RFC3339)) }
 	list := []string{
-		"/v1/overview", "/v1/stats", "/v1/stats?window=7d", "/v1/flows/flow-0/stats?window=7d", "/v1/flows?with=summary", "/v1/flows?q=flow-1&sort=name&with=summary",
+		"/v1/overview", "/v1/stats", "/v1/stats?window=7d", "/v1/flows/flow-0/stats?window=7d",
+		"/v1/flows?with=summary", "/v1/flows?q=flow-1&sort=name&with=summary",
 		"/v1/queues", "/v1/workers", "/v1/tasks/count?group_by=flow", "/v1/tasks/count?group_by=label:region",
 		"/v1/tasks?sort=-ended", "/v1/tasks?sort=ended",
 	}
-	for _, filter := range []string{"", "&flow=flow-0", "&flow=flow-150", "&label=region:north", "&label=customer:customer-77", "&label=region:north&flow=flow-0", "&ended_from=" + at(day), "&q=refused"} {
+	for _, filter := range []string{"", "&flow=flow-0", "&flow=flow-150", "&label=region:north",
+		"&label=customer:customer-77", "&label=region:north&flow=flow-0", "&ended_from=" + at(day),
+		"&q=refused"} {
 		list = append(list, "/v1/tasks/count?group_by=state"+filter)
 	}
 	for _, filter := range []string{
-		"", "state=failed", "state=completed", "state=canceled", "state=running", "flow=flow-0", "flow=flow-150", "flow=flow-0&state=failed", "flow=flow-150&state=failed",
-		"label=customer:customer-77", "label=region:north", "label=customer:customer-77&state=failed", "label=region:north&state=failed", "q=task-019", "q=customer-77", "q=refused", "error=" + url.QueryEscape("failed: refused # of kind aa"),
+		"", "state=failed", "state=completed", "state=canceled", "state=running", "flow=flow-0",
+		"flow=flow-150", "flow=flow-0&state=failed", "flow=flow-150&state=failed",
+		"label=customer:customer-77", "label=region:north",
+		"label=customer:customer-77&state=failed", "label=region:north&state=failed", "q=task-019",
+		"q=customer-77", "q=refused", "error=" + url.QueryEscape("failed: refused # of kind aa"),
 		"waits=approval", "waits=event", "queued=service-1", "id_prefix=task-0193", "version=1&flow=flow-1", "node=failed&state=failed",
-		"created_from=" + at(day), "created_from=" + at(week) + "&created_to=" + at(day), "ended_from=" + at(day), "duration_min=5000", "duration_max=100&flow=flow-3",
+		"created_from=" + at(day), "created_from=" + at(week) + "&created_to=" + at(day),
+		"ended_from=" + at(day), "duration_min=5000", "duration_max=100&flow=flow-3",
 	} {
 		list = append(list, "/v1/tasks?"+filter, "/v1/tasks/count?"+filter)
 	}

@@ -99,7 +99,8 @@ func drawFlow(rng *rand.Rand) int {
 }
 
 func labelsOf(rng *rand.Rand) map[string]string {
-	return map[string]string{"customer": fmt.Sprintf("customer-%d", rng.IntN(10_000)), "region": []string{"north", "east", "south", "west", "inland"}[rng.IntN(5)]}
+	return map[string]string{"customer": fmt.Sprintf("customer-%d", rng.IntN(10_000)),
+		"region": []string{"north", "east", "south", "west", "inland"}[rng.IntN(5)]}
 }
 
 // startOpen starts the waiting tasks.
@@ -195,7 +196,9 @@ type taskCopier struct {
 }
 
 func (b *benchRun) newCopier(store persistence.Store, ends map[string]string) (*taskCopier, error) {
-	c := &taskCopier{rng: rand.New(rand.NewPCG(2, 3)), now: time.Now(), flows: make([]persistence.Flow, filledFlows), version: map[string]string{}, ends: map[string]*persistence.Record{}}
+	c := &taskCopier{rng: rand.New(rand.NewPCG(2, 3)), now: time.Now(),
+		flows: make([]persistence.Flow, filledFlows), version: map[string]string{},
+		ends: map[string]*persistence.Record{}}
 	for i := range c.flows {
 		f, err := store.FlowBySlug(b.ctx, fmt.Sprintf("flow-%d", i))
 		if err != nil {
@@ -246,8 +249,10 @@ func (c *taskCopier) copyTask() persistence.Commit {
 		snapshot = flow.Snapshot{of.Snapshot}
 	}
 	return persistence.Commit{
-		Task: "task-" + uuid.Must(uuid.NewV7()).String(), Seq: 1, At: columns.EndedAt, Events: of.Rows[0].Events, Columns: &columns, Snapshot: snapshot,
-		Create: &persistence.Create{FlowID: f.ID, VersionID: c.version[f.ID], Labels: labelsOf(c.rng), Params: []byte(`{"do":"completed"}`), CreatedAt: created},
+		Task: "task-" + uuid.Must(uuid.NewV7()).String(), Seq: 1, At: columns.EndedAt,
+		Events: of.Rows[0].Events, Columns: &columns, Snapshot: snapshot,
+		Create: &persistence.Create{FlowID: f.ID, VersionID: c.version[f.ID],
+			Labels: labelsOf(c.rng), Params: []byte(`{"do":"completed"}`), CreatedAt: created},
 	}
 }
 
@@ -262,7 +267,8 @@ func (c *taskCopier) addStats(ctx context.Context, store persistence.Stats) erro
 			return err
 		}
 	}
-	return store.AddStats(ctx, append(c.statsRows(&persistence.Flow{}, persistence.StatsHour, filledDays*24), c.statsRows(&persistence.Flow{}, persistence.StatsMinute, 24*60)...))
+	return store.AddStats(ctx, append(c.statsRows(&persistence.Flow{}, persistence.StatsHour,
+		filledDays*24), c.statsRows(&persistence.Flow{}, persistence.StatsMinute, 24*60)...))
 }
 
 // statsRows returns the statistics of a flow and its nodes, or of all tasks.

@@ -15,5 +15,7 @@ func TestListsOfTwoStoresAreOneTableByRoute(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, listsTable(strings.NewReader(measured), &out))
 	require.Equal(t, "| route | sqlite, 200 tasks | postgres, 1000 tasks |\n|---|--:|--:|\n"+
-		"| `/v1/queues` | – | 6.0 ms |\n| `/v1/tasks?ended_from=…&limit=5` | 2.0 ms | – |\n| `/v1/tasks?limit=500`, page 101 | 3.0 ms | 5.0 ms |\n| `/v1/tasks` | 1.2 ms | 4.0 ms |\n", out.String())
+		"| `/v1/queues` | – | 6.0 ms |\n| `/v1/tasks?ended_from=…&limit=5` | 2.0 ms | – |\n| "+
+		"`/v1/tasks?limit=500`, page 101 | 3.0 ms | 5.0 ms |\n| `/v1/tasks` | 1.2 ms | 4.0 ms |\n",
+		out.String())
 }

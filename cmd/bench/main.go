@@ -88,21 +88,29 @@ type benchOptions struct {
 
 func main() {
 	var o benchOptions
-	flag.StringVar(&o.workload, "workload", "chain", "chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, starts, timers, killed, signals, scripts, lists, payload, raw, history, members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, where, figures, orktable or liststable")
+	flag.StringVar(&o.workload, "workload", "chain",
+		"chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, starts, "+
+			"timers, killed, signals, scripts, lists, payload, raw, history, members, together, "+
+			"idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, "+
+			"where, figures, orktable or liststable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
 	flag.IntVar(&o.concurrency, "concurrency", 0, "tasks in flight; 0 = the workload's own")
 	flag.IntVar(&o.n, "n", 0, "tasks; 0 = the workload's own")
 	flag.IntVar(&o.steps, "steps", 0, "steps of a chain, nodes of a dag; 0 = 10 and 1,000")
-	flag.IntVar(&o.width, "width", 0, "units of a fan-out, tasks of a run of Ork, starts in a request; 0 = 1,000, of a dag 10,000, of Ork 5 and 10, of starts 1")
+	flag.IntVar(&o.width, "width", 0, "units of a fan-out, tasks of a run of Ork, starts in a "+
+		"request; 0 = 1,000, of a dag 10,000, of Ork 5 and 10, of starts 1")
 	flag.DurationVar(&o.settle, "settle", 30*time.Second, "parked, idle: when it is measured, after the last start")
 	flag.DurationVar(&o.watch, "watch", 0, "parked, idle: for how long CPU and statements are counted; 0 = of parked not, of idle 30 s")
 	flag.IntVar(&o.members, "members", 3, "members, together, idle: how many there are")
-	flag.IntVar(&o.rounds, "rounds", 3, "members, ork-…, python: how often each is measured, in turn with what it is compared with; lists: how often each route is asked")
+	flag.IntVar(&o.rounds, "rounds", 3, "members, ork-…, python: how often each is measured, in "+
+		"turn with what it is compared with; lists: how often each route is asked")
 	flag.StringVar(&o.troupe, "troupe", "", "ork-…, python: the program troupe; \"\" = it is built")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the measured part to this file")
 	flag.Float64Var(&o.beyond, "beyond", 0, "beside: name the workloads whose step takes more than so many times as much CPU; 0 = none")
-	flag.IntVar(&o.payload, "payload", 0, "chain: bytes that each step takes and returns, which nobody looks into; 0 = a small value that each step decodes and encodes; payload: bytes of an output; 0 = 1 MB")
+	flag.IntVar(&o.payload, "payload", 0, "chain: bytes that each step takes and returns, which "+
+		"nobody looks into; 0 = a small value that each step decodes and encodes; payload: "+
+		"bytes of an output; 0 = 1 MB")
 	flag.IntVar(&o.history, "history", 10, "history: units that each task has behind it")
 	flag.StringVar(&o.heap, "heapprofile", "", "write what is in memory to this file: when it is most, or, of parked, when all tasks wait")
 	flag.Parse()

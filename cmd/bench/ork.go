@@ -39,7 +39,8 @@ func profilesTable(in io.Reader, out io.Writer) error {
 		return err
 	}
 	missed := false
-	fmt.Fprint(out, "| profile | tasks/s | bare loop | share | p50 / p99 / max | memory idle / peak | Ork tells | demanded |\n|---|--:|--:|--:|--:|--:|---|---|\n")
+	fmt.Fprint(out, "| profile | tasks/s | bare loop | share | p50 / p99 / max | memory idle / "+
+		"peak | Ork tells | demanded |\n|---|--:|--:|--:|--:|--:|---|---|\n")
 	for _, p := range profileLines {
 		of := lines[p.workload]
 		if len(of) == 0 {
@@ -50,15 +51,19 @@ func profilesTable(in io.Reader, out io.Writer) error {
 		if !p.met(r) {
 			missed, verdict = true, p.demanded+" (**missed**)"
 		}
-		fmt.Fprintf(out, "| %s | %.0f | %.0f | %.0f %% | %.0f / %.0f / %.0f ms | %.0f / %.0f MB | %s | %s |\n", p.what, r.StepsPerS, r.Extra["bare_per_s"], 100*r.Extra["of_bare"],
+		fmt.Fprintf(out, "| %s | %.0f | %.0f | %.0f %% | %.0f / %.0f / %.0f ms | %.0f / %.0f MB "+
+			"| %s | %s |\n", p.what, r.StepsPerS, r.Extra["bare_per_s"], 100*r.Extra["of_bare"],
 			r.P50MS, r.P99MS, r.Extra["max_ms"], r.Extra["rss_idle_mb"], r.PeakRSSMB, p.published, verdict)
 	}
 	for _, r := range lines["ork-d"] {
-		fmt.Fprintf(out, "\nThe flow of D with functions of Go: %.0f tasks/s. Programs that do nothing are %.0f %% of that.\n", r.Extra["func_per_s"], 100*r.Extra["of_func"])
+		fmt.Fprintf(out, "\nThe flow of D with functions of Go: %.0f tasks/s. Programs that do "+
+			"nothing are %.0f %% of that.\n", r.Extra["func_per_s"], 100*r.Extra["of_func"])
 	}
 	for _, r := range lines["python"] {
 		missed = missed || r.Extra["of_cold"] < 5
-		fmt.Fprintf(out, "\nFunctions of Python: %.0f tasks/s with `warm: 2`, %.0f without; %.1f times as many (at least 5 are demanded).\n", r.StepsPerS, r.Extra["cold_per_s"], r.Extra["of_cold"])
+		fmt.Fprintf(out, "\nFunctions of Python: %.0f tasks/s with `warm: 2`, %.0f without; "+
+			"%.1f times as many (at least 5 are demanded).\n", r.StepsPerS, r.Extra["cold_per_s"],
+			r.Extra["of_cold"])
 	}
 	if missed {
 		return errors.New("a figure is not what it is to be")

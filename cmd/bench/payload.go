@@ -37,7 +37,9 @@ func (b *benchRun) measureLarge() error {
 		}
 		return largeOutput(seed, b.o.payload), nil
 	})
-	if err := b.publishFlow("payload", fmt.Sprintf("nodes: {each: {kind: fanout, each: {items: $run, concurrency: %d}, func: large}}", outputsAtOnce)); err != nil {
+	if err := b.publishFlow("payload", fmt.Sprintf(
+		"nodes: {each: {kind: fanout, each: {items: $run, concurrency: %d}, func: large}}",
+		outputsAtOnce)); err != nil {
 		return err
 	}
 	tasks := max(1, b.o.n/b.o.width)
@@ -68,7 +70,8 @@ func (b *benchRun) measureLarge() error {
 		return err
 	}
 	seen.fillPercentiles(&b.result)
-	b.result.Extra = map[string]float64{"outputs": float64(tasks * b.o.width), "output_bytes": float64(b.o.payload), "read_ms": toMillis(reading)}
+	b.result.Extra = map[string]float64{"outputs": float64(tasks * b.o.width),
+		"output_bytes": float64(b.o.payload), "read_ms": toMillis(reading)}
 	b.result.Extra["database_growth_mb"] = float64(b.storeBytes()-before) / 1e6
 	if b.dsn != "" {
 		b.result.Extra["database_growth_mb"] = b.result.StoreStep * float64(tasks*b.o.width) / 1e6

@@ -74,7 +74,8 @@ func printTable(in io.Reader, out io.Writer) error {
 		list := runs[key]
 		steps := sortedColumn(list, func(l resultLine) float64 { return l.StepsPerS })
 		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f\t\n", key, len(list), medianSorted(steps), steps[0], steps[len(steps)-1],
-			medianSorted(sortedColumn(list, func(l resultLine) float64 { return l.P50MS })), medianSorted(sortedColumn(list, func(l resultLine) float64 { return l.P99MS })),
+			medianSorted(sortedColumn(list, func(l resultLine) float64 { return l.P50MS })),
+			medianSorted(sortedColumn(list, func(l resultLine) float64 { return l.P99MS })),
 			medianSorted(sortedColumn(list, func(l resultLine) float64 { return l.RSS })))
 	}
 	return w.Flush()

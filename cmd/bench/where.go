@@ -29,18 +29,25 @@ type profileArea struct {
 var wholeAreas = []profileArea{
 	{"the benchmark's own handler", regexp.MustCompile(`^main\.noop$`)},
 	{"measuring", regexp.MustCompile(`^(main\.\(\*meter\)|runtime/pprof\.|runtime\.(profilealloc|mProf_Malloc|sigprof))`)},
-	{"allocation and garbage", regexp.MustCompile(`^runtime\.(mallocgc|gcBgMarkWorker|gcAssistAlloc|bgsweep|bgscavenge|gcStart|gcWriteBarrier|wbBufFlush|growslice|makeslice|newobject|GC)`)},
-	{"checking and reading JSON", regexp.MustCompile(`^(encoding/json\.(Valid|checkValid|Unmarshal|\(\*Decoder\)|\(\*decodeState\))|github\.com/go-json-experiment/|github\.com/troupe-engine/troupe/flow\.(CheckJSON|Check|Value)|github\.com/troupe-engine/troupe/flow/expr\.(Check|Valid))`)},
-	{"encoding events and state", regexp.MustCompile(`^(github\.com/troupe-engine/troupe/flow/codec\.|github\.com/troupe-engine/troupe/flow\.\(?\*?(Append|Encode|Marshal|appendEvent|encoder)|github\.com/troupe-engine/troupe/flow/expr\.Append|encoding/json\.Marshal)`)},
-	{"scheduling goroutines", regexp.MustCompile(`^runtime\.(schedule|findRunnable|park_m|mcall|goready|ready|futex|futexwakeup|futexsleep|chansend|chanrecv|selectgo|gopark|semacquire|semrelease|sysmon|mstart|goschedImpl|newproc|goexit0|startm|wakep|stealWork|timer|\(\*timers?\))|^(time\.(NewTimer|AfterFunc)|sync\.runtime_|internal/sync\.runtime_)`)},
+	{"allocation and garbage", regexp.MustCompile(
+		`^runtime\.(mallocgc|gcBgMarkWorker|gcAssistAlloc|bgsweep|bgscavenge|gcStart|gcWriteBarrier|wbBufFlush|growslice|makeslice|newobject|GC)`)},
+	{"checking and reading JSON", regexp.MustCompile(
+		`^(encoding/json\.(Valid|checkValid|Unmarshal|\(\*Decoder\)|\(\*decodeState\))|github\.com/go-json-experiment/|github\.com/troupe-engine/troupe/flow\.(CheckJSON|Check|Value)|github\.com/troupe-engine/troupe/flow/expr\.(Check|Valid))`)},
+	{"encoding events and state", regexp.MustCompile(
+		`^(github\.com/troupe-engine/troupe/flow/codec\.|github\.com/troupe-engine/troupe/flow\.\(?\*?(Append|Encode|Marshal|appendEvent|encoder)|github\.com/troupe-engine/troupe/flow/expr\.Append|encoding/json\.Marshal)`)},
+	{"scheduling goroutines", regexp.MustCompile(
+		`^runtime\.(schedule|findRunnable|park_m|mcall|goready|ready|futex|futexwakeup|futexsleep|chansend|chanrecv|selectgo|gopark|semacquire|semrelease|sysmon|mstart|goschedImpl|newproc|goexit0|startm|wakep|stealWork|timer|\(\*timers?\))|^(time\.(NewTimer|AfterFunc)|sync\.runtime_|internal/sync\.runtime_)`)},
 }
 
 // ownAreas own their functions, and the functions they call in packages without an area.
 var ownAreas = []profileArea{
 	{"deciding (flow)", regexp.MustCompile(`^github\.com/troupe-engine/troupe/flow[./]`)},
 	{"the store's client", regexp.MustCompile(`^(github\.com/troupe-engine/troupe/persistence|github\.com/jackc/pgx|modernc\.org)`)},
-	{"actors and their hops", regexp.MustCompile(`^(github\.com/asynkron/protoactor-go|github\.com/troupe-engine/troupe/(actors|engine|cluster|internal|job)[./])`)},
-	{"routes and workers (HTTP, streams)", regexp.MustCompile(`^(net/http|golang\.org/x/net|connectrpc\.com|github\.com/danielgtaylor/huma|github\.com/coder/websocket|google\.golang\.org/protobuf|github\.com/troupe-engine/troupe/(api|worker)[./])`)},
+	{"actors and their hops", regexp.MustCompile(
+		`^(github\.com/asynkron/protoactor-go|github\.com/troupe-engine/troupe/(actors|engine|cluster|internal|job)[./])`)},
+	{"routes and workers (HTTP, streams)",
+		regexp.MustCompile(
+			`^(net/http|golang\.org/x/net|connectrpc\.com|github\.com/danielgtaylor/huma|github\.com/coder/websocket|google\.golang\.org/protobuf|github\.com/troupe-engine/troupe/(api|worker)[./])`)},
 	{"the benchmark's callers", regexp.MustCompile(`^(main\.|github\.com/troupe-engine/troupe\.)`)},
 }
 
@@ -163,13 +170,16 @@ func memberSamples(in io.Reader) (map[string]float64, error) {
 
 // serverAreas are recognized by the innermost function. Functions of the kernel are marked by perf.
 var serverAreas = []profileArea{
-	{"kernel: files and sync", regexp.MustCompile(`^\[k\] .*(ext4|xfs|btrfs|overlay|ovl|jbd2|blk|bio|nvme|virtio|vfs|fsync|iomap|folio|pagecache|page_cache|iowrite16|inode|dquot|dentry|filemap|writeback|write_iter)`)},
+	{"kernel: files and sync", regexp.MustCompile(
+		`^\[k\] .*(ext4|xfs|btrfs|overlay|ovl|jbd2|blk|bio|nvme|virtio|vfs|fsync|iomap|folio|pagecache|page_cache|iowrite16|inode|dquot|dentry|filemap|writeback|write_iter)`)},
 	{"kernel: network", regexp.MustCompile(`^\[k\] .*(tcp|sock|skb|inet|ip_|__ip|net_|netif|nf_|recv|send|epoll|ep_|loopback)`)},
 	{"kernel: switching, memory, the rest", regexp.MustCompile(`^\[k\] `)},
 	{"writing WAL", regexp.MustCompile(`XLog|xlog|Wal|crc32c`)},
 	{"indexes", regexp.MustCompile(`^(_?bt|_bt_|index_|gin|ExecInsertIndex|FormIndex)`)},
-	{"rows and pages", regexp.MustCompile(`^(heap|Heap|Mark|Buffer|.*Buffer|Page|LWLock|Lock|hash_|toast|Toast|tts_|slot_|ExecStore|.*Visibility|Relation|visibilitymap|fsm|FSM|pglz|ReadBuffer)`)},
-	{"running statements", regexp.MustCompile(`^(Exec|exec_|eval|array_|Portal|Postgres|pg_plan|RevalidateCached|CheckCached|GetCachedPlan|nocache|nodeModify|Trigger|AfterTrigger|pq_|Pq|socket_|CommitTransaction|.*Snapshot|.*Transaction|ResourceOwner|AtEOXact|AcceptInval|record_|nocache|Build|expression_|FunctionCall|relation_|pg_qsort)`)},
+	{"rows and pages", regexp.MustCompile(
+		`^(heap|Heap|Mark|Buffer|.*Buffer|Page|LWLock|Lock|hash_|toast|Toast|tts_|slot_|ExecStore|.*Visibility|Relation|visibilitymap|fsm|FSM|pglz|ReadBuffer)`)},
+	{"running statements", regexp.MustCompile(
+		`^(Exec|exec_|eval|array_|Portal|Postgres|pg_plan|RevalidateCached|CheckCached|GetCachedPlan|nocache|nodeModify|Trigger|AfterTrigger|pq_|Pq|socket_|CommitTransaction|.*Snapshot|.*Transaction|ResourceOwner|AtEOXact|AcceptInval|record_|nocache|Build|expression_|FunctionCall|relation_|pg_qsort)`)},
 	{"memory", regexp.MustCompile(`alloc|Alloc|mem(cpy|set|move)|MemoryContext|pfree|free`)},
 	{"values", regexp.MustCompile(`text|varstr|bytea|byte|json|int8|int4|uuid|datum|Datum|hashfunc|hash_any|detoast|collat|utf8|memcmp`)},
 }

@@ -52,12 +52,14 @@ func TestTimeOfAStepIsDividedAmongAreas(t *testing.T) {
 	line := `{"steps_per_s": 1000, "client_cpu_cores": 0.13, "pg_cpu_cores": 0.05}`
 	write("chain.json", line)
 	write("chain.traces", traces)
-	write("chain.perf", "    60.00%  [k] ext4_sync_file   -      -\n    20.00%  [.] XLogInsert  -  -\n    10.00%  [.] 0x0000000000305f3b  - -\n")
+	write("chain.perf", "    60.00%  [k] ext4_sync_file   -      -\n    20.00%  [.] XLogInsert  "+
+		"-  -\n    10.00%  [.] 0x0000000000305f3b  - -\n")
 	write("pull.json", line)
 	write("pull.traces", traces)
 	var out strings.Builder
 	require.NoError(t, printBreakdown([]string{dir, "chain", "pull"}, &out))
-	for _, row := range []string{"| the store's client | 120.0 | 120.0 |", "| scheduling goroutines | 4.0 | 4.0 |", "| **together** | **130.0** | **130.0** |",
+	for _, row := range []string{"| the store's client | 120.0 | 120.0 |",
+		"| scheduling goroutines | 4.0 | 4.0 |", "| **together** | **130.0** | **130.0** |",
 		"| kernel: files and sync | 33.3 | 0.0 |", "| writing WAL | 11.1 | 0.0 |", "| **together** | **50.0** | **50.0** |"} {
 		require.Contains(t, out.String(), row)
 	}

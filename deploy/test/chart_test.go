@@ -134,7 +134,8 @@ func (o *objects) env(name string) string {
 func TestManifestsAreWhatTheChartRenders(t *testing.T) {
 	texts, err := render(t, with())
 	require.NoError(t, err)
-	want := header + strings.ReplaceAll("---\n"+strings.Join(texts, "---\n"), "app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: kubectl")
+	want := header + strings.ReplaceAll("---\n"+strings.Join(texts, "---\n"),
+		"app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: kubectl")
 	if *update {
 		require.NoError(t, os.WriteFile(manifests, []byte(want), 0o644))
 	}
@@ -201,7 +202,8 @@ func TestProbesAskTheRoutesThatAreThere(t *testing.T) {
 	} {
 		o := rendered(t, values)
 		c := o.container()
-		for probe, path := range map[*corev1.Probe]string{c.ReadinessProbe: "/readyz", c.LivenessProbe: "/healthz", c.StartupProbe: "/healthz"} {
+		for probe, path := range map[*corev1.Probe]string{c.ReadinessProbe: "/readyz",
+			c.LivenessProbe: "/healthz", c.StartupProbe: "/healthz"} {
 			require.Equal(t, path, probe.HTTPGet.Path)
 			require.Equal(t, scheme, probe.HTTPGet.Scheme)
 			require.Equal(t, "api", probe.HTTPGet.Port.String())
@@ -230,7 +232,8 @@ func TestMembersHaveMinimalPermissions(t *testing.T) {
 func TestTheChartMakesTheSecretOfItsValues(t *testing.T) {
 	o := rendered(t, map[string]any{"secret": map[string]any{
 		"store": "postgres://a:b@c/d", "token": "the token", "gossipKey": "the key", "clusterSecret": "the secret"}})
-	require.Equal(t, map[string]string{"store": "postgres://a:b@c/d", "token": "the token", "gossip-key": "the key", "cluster-secret": "the secret"}, o.secret.StringData)
+	require.Equal(t, map[string]string{"store": "postgres://a:b@c/d", "token": "the token",
+		"gossip-key": "the key", "cluster-secret": "the secret"}, o.secret.StringData)
 	pod, err := yaml.Marshal(o.set)
 	require.NoError(t, err)
 	for _, value := range o.secret.StringData {
@@ -241,7 +244,8 @@ func TestTheChartMakesTheSecretOfItsValues(t *testing.T) {
 	require.Equal(t, o.secret.Name, mounted.SecretName)
 	for _, item := range mounted.Items {
 		require.Contains(t, o.secret.StringData, item.Key)
-		require.True(t, slices.ContainsFunc(o.container().Env, func(v corev1.EnvVar) bool { return v.Value == "/etc/troupe/"+item.Path }), item.Path)
+		require.True(t, slices.ContainsFunc(o.container().Env,
+			func(v corev1.EnvVar) bool { return v.Value == "/etc/troupe/"+item.Path }), item.Path)
 	}
 }
 
@@ -263,13 +267,14 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 		values map[string]any
 		want   string
 	}{
-		"allowHosts":        {with("allowHosts", []any{"flows.example"}), "cluster.local,flows.example"},
-		"workerNetworks":    {with("workerNetworks", []any{"10.0.0.0/8", "fd00::/8"}), "10.0.0.0/8,fd00::/8"},
-		"env":               {with("env", map[string]any{"TROUPE_RETENTION": "48h"}), "value: 48h"},
-		"a number in env":   {with("env", map[string]any{"TROUPE_MAX_UNITS": 1000000}), `value: "1000000"`},
-		"ipv6":              {with("ipv6", true), "http://[$(POD_IP)]:8070"},
-		"cluster":           {with("cluster", "east"), "value: east"},
-		"image":             {with("image", map[string]any{"repository": "registry.example/troupe", "tag": "v1"}), "registry.example/troupe:v1"},
+		"allowHosts":      {with("allowHosts", []any{"flows.example"}), "cluster.local,flows.example"},
+		"workerNetworks":  {with("workerNetworks", []any{"10.0.0.0/8", "fd00::/8"}), "10.0.0.0/8,fd00::/8"},
+		"env":             {with("env", map[string]any{"TROUPE_RETENTION": "48h"}), "value: 48h"},
+		"a number in env": {with("env", map[string]any{"TROUPE_MAX_UNITS": 1000000}), `value: "1000000"`},
+		"ipv6":            {with("ipv6", true), "http://[$(POD_IP)]:8070"},
+		"cluster":         {with("cluster", "east"), "value: east"},
+		"image": {with("image", map[string]any{"repository": "registry.example/troupe",
+			"tag": "v1"}), "registry.example/troupe:v1"},
 		"imagePullSecrets":  {with("imagePullSecrets", []any{map[string]any{"name": "pull"}}), "name: pull"},
 		"gossipProfile":     {with("gossipProfile", "lan"), "value: lan"},
 		"logFormat":         {with("logFormat", "text"), "value: text"},
@@ -289,7 +294,9 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 			require.Contains(t, string(text), tt.want)
 		})
 	}
-	o := rendered(t, with("service", map[string]any{"type": "LoadBalancer", "port": 80, "annotations": map[string]any{"a": "b"}}, "podDisruptionBudget", map[string]any{"maxUnavailable": "30%"}))
+	o := rendered(t, with("service", map[string]any{"type": "LoadBalancer", "port": 80,
+		"annotations": map[string]any{"a": "b"}}, "podDisruptionBudget",
+		map[string]any{"maxUnavailable": "30%"}))
 	require.Equal(t, corev1.ServiceTypeLoadBalancer, o.services[0].Spec.Type)
 	require.EqualValues(t, 80, o.services[0].Spec.Ports[0].Port)
 	require.Equal(t, map[string]string{"a": "b"}, o.services[0].Annotations)

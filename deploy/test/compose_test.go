@@ -27,7 +27,8 @@ func composed(t *testing.T) *compose.Project {
 	config, err := os.ReadFile("../compose/compose.yaml")
 	require.NoError(t, err)
 	project, err := composeloader.LoadWithContext(t.Context(), compose.ConfigDetails{
-		WorkingDir: dir, Environment: env, ConfigFiles: []compose.ConfigFile{{Filename: filepath.Join(dir, "compose.yaml"), Content: config}},
+		WorkingDir: dir, Environment: env,
+		ConfigFiles: []compose.ConfigFile{{Filename: filepath.Join(dir, "compose.yaml"), Content: config}},
 	}, func(o *composeloader.Options) { o.SetProjectName("troupe", true) })
 	require.NoError(t, err)
 	return project
@@ -50,7 +51,8 @@ func TestComposeHasThreeMembersPostgreSQLAndTwoWorkers(t *testing.T) {
 		require.Len(t, s.Secrets, 2)
 		for _, secret := range s.Secrets {
 			require.FileExists(t, project.Secrets[secret.Source].File)
-			require.Contains(t, s.Environment.Resolve(nil).ToMapping(), "TROUPE_"+strings.ToUpper(strings.ReplaceAll(secret.Source, "-", "_"))+"_FILE")
+			require.Contains(t, s.Environment.Resolve(nil).ToMapping(),
+				"TROUPE_"+strings.ToUpper(strings.ReplaceAll(secret.Source, "-", "_"))+"_FILE")
 		}
 		require.Equal(t, "127.0.0.1", s.Ports[0].HostIP, "for this host alone")
 		require.False(t, published[s.Ports[0].Published])

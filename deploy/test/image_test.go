@@ -39,7 +39,8 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	build := exec.Command("../../scripts/release.sh", dir)
-	build.Env = append(os.Environ(), "CLOUD=no", "PLATFORMS=linux/"+runtime.GOARCH, "VERSION=v0.0.0-test", "COMMIT=unknown", "DATE=2026-01-02T03:04:05Z")
+	build.Env = append(os.Environ(), "CLOUD=no", "PLATFORMS=linux/"+runtime.GOARCH,
+		"VERSION=v0.0.0-test", "COMMIT=unknown", "DATE=2026-01-02T03:04:05Z")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("scripts/release.sh: %v\n%s", err, out))
 	}
@@ -114,7 +115,8 @@ func TestTheImageHoldsTheProgramAloneAndIsNotRoot(t *testing.T) {
 	stages := dockerfile(t)
 	image := stages[len(stages)-1]
 	require.Equal(t, "scratch", image.BaseName)
-	require.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, command[*instructions.UserCommand](t, image).User, "a number, because there is no list of users")
+	require.Regexp(t, `^[1-9]\d*:[1-9]\d*$`, command[*instructions.UserCommand](t, image).User,
+		"a number, because there is no list of users")
 	require.Equal(t, []string{"/troupe"}, []string(command[*instructions.EntrypointCommand](t, image).CmdLine))
 	require.Equal(t, []string{"serve"}, []string(command[*instructions.CmdCommand](t, image).CmdLine))
 	require.Equal(t, []string{"CMD", "/troupe", "health"}, command[*instructions.HealthCheckCommand](t, image).Health.Test)

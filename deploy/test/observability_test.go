@@ -94,7 +94,8 @@ func TestAlertsUseExistingMetrics(t *testing.T) {
 			require.Contains(t, []string{"page", "warn"}, rule.Labels["severity"], rule.Alert)
 			require.NotEmpty(t, rule.Annotations["summary"], rule.Alert)
 			require.Regexp(t, link, rule.Annotations["runbook"], rule.Alert)
-			for _, label := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(rule.Annotations["summary"]+rule.Annotations["runbook"], -1) {
+			for _, label := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(
+				rule.Annotations["summary"]+rule.Annotations["runbook"], -1) {
 				require.Contains(t, remaining(t, rule.Expr), label[1], rule.Alert)
 			}
 		}
@@ -176,7 +177,9 @@ func TestPipelinesOfTheCollectorAreWhole(t *testing.T) {
 		for kind, of := range map[string]struct {
 			used    []string
 			defined map[string]any
-		}{"receiver": {p.Receivers, collector.Receivers}, "processor": {p.Processors, collector.Processors}, "exporter": {p.Exporters, collector.Exporters}} {
+		}{"receiver": {p.Receivers, collector.Receivers},
+			"processor": {p.Processors, collector.Processors},
+			"exporter":  {p.Exporters, collector.Exporters}} {
 			require.NotEmpty(t, of.used, name)
 			for _, x := range of.used {
 				require.Contains(t, of.defined, x, "%s of pipeline %s", kind, name)

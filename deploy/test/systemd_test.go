@@ -40,7 +40,8 @@ func TestTheUnitIsUnderstoodBySystemd(t *testing.T) {
 }
 
 func TestTheUnitIsHardened(t *testing.T) {
-	out, err := exec.Command("systemd-analyze", "security", "--no-pager", "--offline=true", "--threshold=15", unit(t, "../systemd/cluster.conf")).CombinedOutput()
+	out, err := exec.Command("systemd-analyze", "security", "--no-pager", "--offline=true",
+		"--threshold=15", unit(t, "../systemd/cluster.conf")).CombinedOutput()
 	require.NoError(t, err, "exposure above 1.5:\n%s", out)
 }
 
@@ -76,7 +77,9 @@ func settingsOfAMember(t *testing.T) map[string]string {
 func TestACertificateThatIsRenewedIsSeenByTheService(t *testing.T) {
 	settings := settingsOfAMember(t)
 	for _, name := range []string{"TROUPE_TLS_CERT", "TROUPE_TLS_KEY", "TROUPE_CA"} {
-		require.True(t, filepath.IsAbs(settings[name]), "%s=%s: what is a credential (%%d) is copied when the service starts, and not again", name, settings[name])
+		require.True(t, filepath.IsAbs(settings[name]),
+			"%s=%s: what is a credential (%%d) is copied when the service starts, and not again",
+			name, settings[name])
 	}
 }
 

@@ -149,7 +149,9 @@ func (s *demoCluster) killMember(ctx context.Context, seen *taskRecord) (*member
 	}
 	m := &memberLoss{at: time.Now(), tasks: seen.underWay(shards.Items, names[victim])}
 	s.members[victim].Kill()
-	s.printLine("%d tasks are done. Now %s is killed (SIGKILL): it had %d of the tasks that are under way.", before, names[victim], len(m.tasks))
+	s.printLine(
+		"%d tasks are done. Now %s is killed (SIGKILL): it had %d of the tasks that are under way.",
+		before, names[victim], len(m.tasks))
 	err = s.awaitCondition(ctx, "others have its shards", func(ctx context.Context) bool {
 		c, err := s.client.Members(ctx)
 		return err == nil && c.Unowned == 0 && c.Items[victimOf(c)].State == "gone"
@@ -211,7 +213,8 @@ func (s *demoCluster) checkExecutions() error {
 	case len(times) != 2*tasks:
 		return fmt.Errorf("%d jobs were carried out, and %d tasks have two each", len(times), tasks)
 	case again > 0: // a job is delivered at least once, and counts once
-		s.printLine("Nothing was lost: the worker carried out %d jobs, %d of them again, since their member died before it knew that they had begun.", len(times), again)
+		s.printLine("Nothing was lost: the worker carried out %d jobs, %d of them again, since "+
+			"their member died before it knew that they had begun.", len(times), again)
 	default:
 		s.printLine("Nothing was lost, and nothing was done twice: the worker carried out %d jobs, each of them once.", len(times))
 	}

@@ -55,7 +55,8 @@ func runRole(role string) int {
 // beMember runs a member of a cluster. It needs only a name, an address, and the store shared with
 // the others.
 func beMember(ctx context.Context, name, address, store string) error {
-	engine, err := troupe.Open(ctx, troupe.Config{Store: store, Name: name, Listen: address, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	engine, err := troupe.Open(ctx, troupe.Config{Store: store, Name: name, Listen: address,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		return err
 	}

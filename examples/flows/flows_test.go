@@ -85,7 +85,9 @@ func TestAnUnexpectedEndIsReported(t *testing.T) {
 	out := &flows.Outcome{State: "failed", Error: "no luck", Shared: []byte(`{"a":1}`), Result: []byte(`null`),
 		Steps: map[string]string{"a": "failed"}, Closing: []string{"x", "y"}}
 	for want, e := range map[string]flows.Expectation{
-		"":                                        {State: "failed", Error: "luck", Shared: []byte(`{ "a": 1 }`), Steps: map[string]string{"a": "failed", "b": ""}, Closing: []string{"x", "y"}},
+		"": {State: "failed", Error: "luck",
+			Shared: []byte(`{ "a": 1 }`), Steps: map[string]string{"a": "failed", "b": ""},
+			Closing: []string{"x", "y"}},
 		"ended failed, not completed: no luck":    {State: "completed"},
 		`the error is "no luck", without "x"`:     {State: "failed", Error: "x"},
 		`shared is {"a":1}, not {}`:               {State: "failed", Shared: []byte(`{}`)},
@@ -101,7 +103,9 @@ func slug(file string) string { return file[:len(file)-len(filepath.Ext(file))] 
 
 // open serves a member with a database of its own.
 func open(t *testing.T) (engine *troupe.Engine, address string) {
-	engine, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "examples.db"), AllowScripts: true, AllowMock: true})
+	engine, err := troupe.Open(t.Context(),
+		troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "examples.db"),
+			AllowScripts: true, AllowMock: true})
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -41,7 +41,8 @@ var large = json.RawMessage(`"` + strings.Repeat("x", 1000) + `"`)
 
 func some() thing {
 	return thing{At: -1 << 60, N: 7, On: true, Few: 200, Name: "ä", Bytes: []byte{0, 1}, Value: large,
-		List: []thing{{Value: large}, {Name: "b", List: []thing{{N: 1}}}}, Next: &thing{Value: json.RawMessage(`1`)}, Map: map[string]int{"b": 2, "a": 1}}
+		List: []thing{{Value: large}, {Name: "b", List: []thing{{N: 1}}}},
+		Next: &thing{Value: json.RawMessage(`1`)}, Map: map[string]int{"b": 2, "a": 1}}
 }
 
 func TestWrittenValuesAreReadBack(t *testing.T) {

@@ -73,19 +73,27 @@ func TestAnErrorInAnExpressionIsReportedAtItsCharacter(t *testing.T) {
 		"expr: params.n > 1 &&\n          nn > 1":               "8:11",
 		"expr: &x  params.n > nn":                               "7:30",
 	} {
-		_, problems := compile.Text([]byte("start: a\nnodes:\n  a:\n    kind: choice\n    choice_cases:\n      - action: x\n        "+text+"\n"), flow.Limits{})
+		_, problems := compile.Text([]byte("start: a\nnodes:\n  a:\n    kind: choice\n    "+
+			"choice_cases:\n      - action: x\n        "+text+"\n"), flow.Limits{})
 		require.Contains(t, problems.Error(), want+": nodes.a.choice_cases[0].expr: unknown name nn", text)
 	}
-	_, problems := compile.Text([]byte("{\"start\": \"a\", \"nodes\": {\"a\": {\"kind\": \"choice\", \"choice_cases\": [\n{\"action\": \"x\", \"expr\": \"params.s == \\\"ü\\\" && nn\"}]}}}"), flow.Limits{})
+	_, problems := compile.Text([]byte("{\"start\": \"a\", \"nodes\": {\"a\": {\"kind\": "+
+		"\"choice\", \"choice_cases\": [\n{\"action\": \"x\", \"expr\": \"params.s == \\\"ü\\\" "+
+		"&& nn\"}]}}}"), flow.Limits{})
 	require.Contains(t, problems.Error(), "2:47: nodes.a.choice_cases[0].expr: unknown name nn")
 }
 
 func TestAReferenceInAnExpressionIsReportedAtItsPosition(t *testing.T) {
 	for definition, want := range map[string][]string{
-		"inputs: {amount: int}\nstart: a\nnodes:\n  a:\n    kind: choice\n    choice_cases: [{action: x, expr: params.amount > 1 && params.amuont < 3 || params.amuont > 9}]\n": {
-			`6:59: nodes.a.choice_cases[0].expr: "params.amuont" leads nowhere`, `6:80: nodes.a.choice_cases[0].expr: "params.amuont" leads nowhere`},
-		"inputs: {amount: int}\nnodes:\n  a: {service: s}\n  b:\n    service: s\n    depends_on: [a]\n    when:\n      expr: |\n        run.amount > 1 &&\n          (has(deps.aa) || run.amuont > deps.a.least)\n": {
-			`10:16: nodes.b.when.expr: "deps.aa" refers to "aa", which is not among depends_on`, `10:28: nodes.b.when.expr: "run.amuont" leads nowhere`},
+		"inputs: {amount: int}\nstart: a\nnodes:\n  a:\n    kind: choice\n    choice_cases: " +
+			"[{action: x, expr: params.amount > 1 && params.amuont < 3 || params.amuont > 9}]\n": {
+			`6:59: nodes.a.choice_cases[0].expr: "params.amuont" leads nowhere`,
+			`6:80: nodes.a.choice_cases[0].expr: "params.amuont" leads nowhere`},
+		"inputs: {amount: int}\nnodes:\n  a: {service: s}\n  b:\n    service: s\n    " +
+			"depends_on: [a]\n    when:\n      expr: |\n        run.amount > 1 &&\n          " +
+			"(has(deps.aa) || run.amuont > deps.a.least)\n": {
+			`10:16: nodes.b.when.expr: "deps.aa" refers to "aa", which is not among depends_on`,
+			`10:28: nodes.b.when.expr: "run.amuont" leads nowhere`},
 		"nodes:\n  a: {service: s}\n  b: {service: s, depends_on: [a], prep: {expr: \"{'x': deps['a'].x, 'y': deps['b']}\"}}\n": {
 			`3:74: nodes.b.prep.expr: "deps.b" refers to "b", which is not among depends_on`},
 	} {
@@ -110,7 +118,9 @@ func TestErrorsInExpressionsHavePlainTexts(t *testing.T) {
 		"params.n 1":                `"1" is not expected here: an operator or a comma may be missing before it`,
 		"sizes(params.n) > 1":       "there is no function sizes",
 	} {
-		_, problems := compile.Text(fmt.Appendf(nil, "start: a\nnodes: {a: {kind: choice, choice_cases: [{action: x, expr: %q}]}}\n", source), flow.Limits{})
+		_, problems := compile.Text(fmt.Appendf(nil,
+			"start: a\nnodes: {a: {kind: choice, choice_cases: [{action: x, expr: %q}]}}\n",
+			source), flow.Limits{})
 		require.Contains(t, problems.Error(), want, source)
 		require.NotContains(t, problems.Error(), "expecting", source)
 	}

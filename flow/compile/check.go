@@ -70,7 +70,8 @@ func (c *checker) checkDefinition(d *define.Definition, at *define.Place) {
 	if d.Start == "" {
 		c.Errorf(at.Key("start"), "no start")
 	}
-	c.checkGraph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally, pocketflow: c.lowered.pocketflow}, c.plan.Root, nil, at)
+	c.checkGraph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally,
+		pocketflow: c.lowered.pocketflow}, c.plan.Root, nil, at)
 }
 
 func (c *checker) checkProfile(d *define.Definition, at *define.Place) {
@@ -323,7 +324,8 @@ func (c *checker) checkParams(raw json.RawMessage, at *define.Place) {
 }
 
 // checkSpecials checks the nodes of a scope that only run during the closing.
-func (c *checker) checkSpecials(nodes map[string]*define.Node, finally, prefix string, closing func(*define.Node, *flow.PlanNode, *define.Place), at *define.Place) map[string]bool {
+func (c *checker) checkSpecials(nodes map[string]*define.Node, finally, prefix string,
+	closing func(*define.Node, *flow.PlanNode, *define.Place), at *define.Place) map[string]bool {
 	for _, key := range define.InOrder(nodes) {
 		if n := nodes[key]; n != nil && n.Compensate != "" {
 			c.checkSpecial(nodes, n.Compensate, at.Key("nodes").Key(key).Key("compensate"))

@@ -12,14 +12,17 @@ import (
 // containerFields returns the fields that only apply to containers.
 func containerFields(e *define.ExecOf) []idleField {
 	const why = "is for type: container"
-	return []idleField{{"image", e.Image != "", why}, {"pull", e.Pull != "", why}, {"network", e.Network != "", why}, {"user", e.User != "", why}, {"gpus", e.GPUs != "", why},
+	return []idleField{{"image", e.Image != "", why}, {"pull", e.Pull != "", why},
+		{"network", e.Network != "", why}, {"user", e.User != "", why}, {"gpus", e.GPUs != "", why},
 		{"mounts", e.Mounts != nil, why}, {"to_file", e.ToFile != "", why}, {"from_file", e.FromFile != "", why}}
 }
 
 // notForContainers returns the fields that do not apply to containers.
 func notForContainers(e *define.ExecOf) []idleField {
 	const image = "is for programs without an image: a container is given a command"
-	return []idleField{{"file", e.File != "", image}, {"module", e.Module != "", image}, {"function", e.Function != "", image}, {"python", e.Python != "", image}, {"warm", e.Warm != 0, image},
+	return []idleField{{"file", e.File != "", image}, {"module", e.Module != "", image},
+		{"function", e.Function != "", image}, {"python", e.Python != "", image},
+		{"warm", e.Warm != 0, image},
 		{"url", e.URL != "", "is for type: worker"}, {"executor", e.Executor != "", "is for type: worker"},
 		{"service", e.Service != "", "is for programs that workers start: it is members who have containers run"}}
 }
@@ -54,7 +57,8 @@ func (c *checker) checkContainer(e *define.ExecOf, at *define.Place) {
 	c.checkContainerPath(e.ToFile, at.Key("to_file"))
 	c.checkContainerPath(e.FromFile, at.Key("from_file"))
 	if e.Report == flow.ObjectStore && e.FromFile != "" {
-		c.Errorf(at.Key("from_file"), "is for containers whose end says what came of them: with report: object_store the output is output.json, beside the file that TASK_SPEC_PATH names")
+		c.Errorf(at.Key("from_file"), "is for containers whose end says what came of them: with "+
+			"report: object_store the output is output.json, beside the file that TASK_SPEC_PATH names")
 	}
 	if e.Grace.MS > maxContainerGrace {
 		c.Errorf(at.Key("grace"), "is more than the 20s that a container may take to end")
@@ -84,7 +88,8 @@ var networkName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`)
 func (c *checker) checkNetwork(name string, at *define.Place) {
 	switch {
 	case name == flow.NetworkHost:
-		c.Warnf(at, "host shows the container the services that listen on its host alone: it runs only where the operator allows that (--container-networks)")
+		c.Warnf(at, "host shows the container the services that listen on its host alone: it "+
+			"runs only where the operator allows that (--container-networks)")
 	case name != "" && !networkName.MatchString(name):
 		c.Errorf(at, "must be none, bridge or the name of a network, is %.80q", name)
 	}

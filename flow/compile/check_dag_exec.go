@@ -110,7 +110,8 @@ func (c *dagChecker) checkUnfoldedExec(n *define.Node, at *define.Place) {
 	case saysExec(n):
 		c.Errorf(at.Key("exec"), "says the same as service, func, script and exec_type: give one of them")
 	case e.Type != "" && e.Type != execService && e.Type != execFunc:
-		c.Errorf(at.Key("exec").Key("type"), "unknown word %.80q: write service, func, process, python, library, container or worker", e.Type)
+		c.Errorf(at.Key("exec").Key("type"),
+			"unknown word %.80q: write service, func, process, python, library, container or worker", e.Type)
 	case e.Service != "" && (e.Func != "" || e.Type == execFunc), e.Func != "" && e.Type == execService:
 		c.Errorf(at.Key("exec"), "is a service or a func, not both")
 	}

@@ -19,7 +19,8 @@ const reservedKey = "_rt"
 func (c *checker) checkGraphKind(n *define.Node, at *define.Place) {
 	switch kind, known := graphKind(n); {
 	case !known:
-		c.Errorf(at.Key("kind"), "unknown kind %.80q: write executor, choice, parallel, subflow, timer, foreach, wait_event or approval", n.Kind)
+		c.Errorf(at.Key("kind"), "unknown kind %.80q: write executor, choice, parallel, "+
+			"subflow, timer, foreach, wait_event or approval", n.Kind)
 	case kind == flow.KindSubflow && n.Subflow == nil && n.Flow == nil:
 		c.Errorf(at.Key("subflow"), "is missing")
 	}
@@ -268,7 +269,8 @@ func (c *checker) checkWindow(n *define.Node, at *define.Place) {
 	switch n.ParallelMode {
 	case "", "sequential", "concurrent":
 	default:
-		c.Warnf(at.Key("parallel_mode"), "unknown word %.80q: units run one after the other; write concurrent or sequential", n.ParallelMode)
+		c.Warnf(at.Key("parallel_mode"), "unknown word %.80q: units run one after the other; "+
+			"write concurrent or sequential", n.ParallelMode)
 	}
 }
 

@@ -46,7 +46,9 @@ func (c *checker) checkRootInputs(d *define.Definition) {
 	c.checkInputs(d, nil)
 	c.rootParams = c.scopeParams
 	if dag := c.plan.Root.Dag; dag != nil && dag.RootMap != "" && c.scopeParams.inputs != nil {
-		c.Errorf(define.At("inputs"), "are an object, but the map %s works on the run's input itself, which has to be a list: have it wait for a node, or write each: {items: $run.NAME}", dag.RootMap)
+		c.Errorf(define.At("inputs"), "are an object, but the map %s works on the run's input "+
+			"itself, which has to be a list: have it wait for a node, or write each: {items: $run.NAME}",
+			dag.RootMap)
 	}
 }
 
@@ -118,7 +120,8 @@ func (c *checker) warnDoubtfulParams() {
 		if len(uses) > 1 || meant == "" || areVariants(name, meant) {
 			continue
 		}
-		c.Warnf(uses[0].at, "%.80q is the only one of that name, but %s is referred to %d times: did you mean that? Declare inputs, and every reference is checked",
+		c.Warnf(uses[0].at, "%.80q is the only one of that name, but %s is referred to %d "+
+			"times: did you mean that? Declare inputs, and every reference is checked",
 			uses[0].text, meant, len(c.paramUses[meant]))
 	}
 }

@@ -65,7 +65,8 @@ func (c *checker) keyFields(f *define.KeyFields, refs []string, at *define.Place
 func (c *checker) keySpec(s *define.KeySpec, refs []string, at *define.Place) {
 	c.checkName(s.Name, at.Key("name"))
 	if strings.ContainsAny(s.Name, ":/") {
-		c.Errorf(at.Key("name"), "may not contain : or /, which separate it from the key, and flows from their nodes: write %q", strings.NewReplacer(":", "-", "/", "-").Replace(s.Name))
+		c.Errorf(at.Key("name"), "may not contain : or /, which separate it from the key, and "+
+			"flows from their nodes: write %q", strings.NewReplacer(":", "-", "/", "-").Replace(s.Name))
 	}
 	c.keyRef(s.Key, refs, at.Key("key"))
 	c.keyRef(s.Fair, refs, at.Key("fair"))

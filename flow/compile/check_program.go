@@ -45,7 +45,8 @@ func (c *checker) checkProgram(n *define.Node, at *define.Place) {
 	case e.Func != "":
 		c.Errorf(in, "is a func or a program: give one of them")
 	case isLocalProgram(n) && n.Route != "":
-		c.Errorf(at.Key("route"), "is for jobs of workers, and the member itself starts the program: name the service of its workers in exec")
+		c.Errorf(at.Key("route"), "is for jobs of workers, and the member itself starts the "+
+			"program: name the service of its workers in exec")
 	}
 	for _, f := range programFields(e) {
 		if f.isSet {
@@ -88,11 +89,14 @@ func programFields(e *define.ExecOf) []idleField {
 		return append(other, idleField{"command", !e.Command.IsZero(), why})
 	case flow.ExecLibrary:
 		const why = "is not for a library: its file is all that it has"
-		return append(other, []idleField{{"command", !e.Command.IsZero(), why}, {"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why},
+		return append(other, []idleField{{"command", !e.Command.IsZero(), why},
+			{"module", e.Module != "", why}, {"function", e.Function != "", why},
+			{"python", e.Python != "", why},
 			{"output_mode", e.OutputMode != "", why}, {"warm", e.Warm != 0, why}}...)
 	}
 	const why = "is for type: python"
-	return append(other, []idleField{{"module", e.Module != "", why}, {"function", e.Function != "", why}, {"python", e.Python != "", why}, {"warm", e.Warm != 0, why}}...)
+	return append(other, []idleField{{"module", e.Module != "", why},
+		{"function", e.Function != "", why}, {"python", e.Python != "", why}, {"warm", e.Warm != 0, why}}...)
 }
 
 // programStart checks the command, file or function to start.

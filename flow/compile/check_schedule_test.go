@@ -12,7 +12,9 @@ import (
 func TestASchedulesFaultsHaveTheirPlaces(t *testing.T) {
 	for _, tt := range []struct{ name, schedule, want string }{
 		{"a text", `"30 2 * * *"`, ""},
-		{"all of it", `{cron: "30 2 * * mon-fri", timezone: Europe/Berlin, enabled: false, catchup: all, overlap: queue, jitter: 30s, start: 2026-01-01T00:00:00Z, end: "2027-01-01T00:00:00+01:00", params: {day: x}}`, ""},
+		{"all of it", `{cron: "30 2 * * mon-fri", timezone: Europe/Berlin, enabled: false, ` +
+			`catchup: all, overlap: queue, jitter: 30s, start: 2026-01-01T00:00:00Z, end: ` +
+			`"2027-01-01T00:00:00+01:00", params: {day: x}}`, ""},
 		{"dates are those of the zone", `{cron: "@hourly", timezone: Europe/Berlin, dst: once, start: 2026-01-01, end: 2026-02-01}`, ""},
 		{"no dst", `{cron: "@daily", dst: maybe}`, "schedule.dst"},
 		{"dst of an interval", `{every: 15m, dst: once}`, "schedule.dst"},
@@ -26,7 +28,8 @@ func TestASchedulesFaultsHaveTheirPlaces(t *testing.T) {
 		{"params that do not fit", `{cron: "@daily", params: {day: 5}}`, "schedule.params"},
 		{"a numbered weekday in six fields", `"0 0 9 * * 1"`, "warning"},
 	} {
-		_, problems := Text([]byte("start: a\ninputs: {day: optional text}\nnodes: {a: {func: f}}\nschedule: "+tt.schedule+"\n"), flow.Limits{})
+		_, problems := Text([]byte("start: a\ninputs: {day: optional text}\nnodes: {a: {func: "+
+			"f}}\nschedule: "+tt.schedule+"\n"), flow.Limits{})
 		switch tt.want {
 		case "":
 			require.Empty(t, problems, tt.name)
@@ -46,7 +49,8 @@ func TestASchedulesFaultsHaveTheirPlaces(t *testing.T) {
 }
 
 func TestEveryFaultOfAScheduleHasItsPlace(t *testing.T) {
-	_, problems := Text([]byte("start: a\nnodes: {a: {func: f}}\nschedule: {cron: at noon, timezone: Berlin, overlap: maybe, start: soon, end: later}\n"), flow.Limits{})
+	_, problems := Text([]byte("start: a\nnodes: {a: {func: f}}\nschedule: {cron: at noon, "+
+		"timezone: Berlin, overlap: maybe, start: soon, end: later}\n"), flow.Limits{})
 	var paths []string
 	for _, p := range problems {
 		paths = append(paths, p.Path)
@@ -55,7 +59,8 @@ func TestEveryFaultOfAScheduleHasItsPlace(t *testing.T) {
 }
 
 func TestAScheduleInANestedFlowIsAWarning(t *testing.T) {
-	_, problems := Text([]byte("start: a\nnodes: {a: {kind: subflow, flow: {start: b, schedule: '@daily', nodes: {b: {func: f}}}}}\n"), flow.Limits{})
+	_, problems := Text([]byte("start: a\nnodes: {a: {kind: subflow, flow: {start: b, schedule: "+
+		"'@daily', nodes: {b: {func: f}}}}}\n"), flow.Limits{})
 	require.NoError(t, problems.Err())
 	require.Len(t, problems, 1)
 	require.Contains(t, problems[0].Msg, "only the whole flow is started by the clock")

@@ -24,7 +24,8 @@ func (c *checker) checkSecrets(e *define.ExecOf, at *define.Place) {
 		case twice:
 			c.Errorf(at, "is said by env already: give one of them")
 		case !secretName.MatchString(secret.Secret):
-			c.Errorf(at, "%.80q is no name of a secret: it has up to 128 letters, digits, _, - and ., and does not begin with - or .", secret.Secret)
+			c.Errorf(at, "%.80q is no name of a secret: it has up to 128 letters, digits, _, - "+
+				"and ., and does not begin with - or .", secret.Secret)
 		case secret.File != "" && !isFile(secret.File):
 			c.Errorf(at.Key("file"), "is no path of a file")
 		case e.Service == "" && c.site.Secret != nil:

@@ -133,14 +133,16 @@ func (c *checker) pocketflowControls(p *flow.PlanNode, flat bool, at *define.Pla
 			c.numberParam(name, p.Params, true, at)
 		}
 		if (found || name == "timeout_ms" || name == "services") && !(flat && found) && c.mayBring(name) {
-			c.Warnf(at, "in profile pocketflow a task's param %s wins over this and decides %s: write profile: troupe, or declare inputs without it", name, controlEffects[name])
+			c.Warnf(at, "in profile pocketflow a task's param %s wins over this and decides %s: "+
+				"write profile: troupe, or declare inputs without it", name, controlEffects[name])
 		}
 	}
 }
 
 // controlEffects maps control params to their effects, for messages.
 var controlEffects = map[string]string{
-	"delay_ms": "how long the timer waits", "timeout_ms": "how long it waits", "signal_key": "what ends the wait", "approval_key": "what approves, also without a person",
+	"delay_ms": "how long the timer waits", "timeout_ms": "how long it waits",
+	"signal_key": "what ends the wait", "approval_key": "what approves, also without a person",
 	"services": "which services are called",
 }
 

@@ -78,7 +78,8 @@ edges:
 	require.NoError(t, problems.Err())
 	require.Equal(t, map[string]string{"x": "b", "stop": "", "error": "", "default": "b"}, plan.Root.Nodes["a"].Edges)
 	require.Empty(t, plan.Root.Nodes["b"].Edges)
-	require.Equal(t, "6:3: warning: edges[1]: node \"a\" has an edge for the action \"x\" already: this one is never taken", problems[0].String())
+	require.Equal(t, "6:3: warning: edges[1]: node \"a\" has an edge for the action \"x\" "+
+		"already: this one is never taken", problems[0].String())
 	require.Len(t, problems, 1)
 }
 
@@ -90,20 +91,24 @@ func TestAnEdgeWithoutAnActionIsTheOneForDefault(t *testing.T) {
 
 	plan, problems = compile.Text([]byte("profile: pocketflow\n"+graph), flow.Limits{})
 	require.NoError(t, problems.Err())
-	require.Contains(t, problems.Error(), "4:9: warning: edges[0]: an edge without an action is never taken in the profile pocketflow: write action: default")
+	require.Contains(t, problems.Error(), "4:9: warning: edges[0]: an edge without an action is "+
+		"never taken in the profile pocketflow: write action: default")
 	require.Empty(t, plan.Root.Nodes["a"].Edges)
 
-	const inner = "start: o\nnodes: {o: {kind: subflow, subflow: {start: a, nodes: {a: {service: s}, b: {service: s}}, edges: [{from: a, to: b}]}}}"
+	const inner = "start: o\nnodes: {o: {kind: subflow, subflow: {start: a, nodes: {a: " +
+		"{service: s}, b: {service: s}}, edges: [{from: a, to: b}]}}}"
 	plan, problems = compile.Text([]byte(inner), flow.Limits{})
 	require.Empty(t, problems)
 	require.Equal(t, map[string]string{"default": "b"}, plan.Root.Nodes["o"].Sub.Nodes["a"].Edges)
 
-	_, problems = compile.Text([]byte("start: a\nnodes: {a: {service: s}, b: {service: s}}\nedges: [{from: a, action: default, to: b}, {from: a, to: a}]\n"), flow.Limits{})
+	_, problems = compile.Text([]byte("start: a\nnodes: {a: {service: s}, b: {service: "+
+		"s}}\nedges: [{from: a, action: default, to: b}, {from: a, to: a}]\n"), flow.Limits{})
 	require.Contains(t, problems.Error(), `edges[1]: node "a" has an edge for the action "default" already: this one is never taken`)
 }
 
 func TestNegativeNumbersAreErrorsInBothModes(t *testing.T) {
-	for _, field := range []string{"max_retries: -1", "wait_ms: -1", "max_attempts: -1", "attempt_delay_ms: -1", "timeout_ms: -1", "retry: {max_attempts: -1}", "max_retries: 2000000000"} {
+	for _, field := range []string{"max_retries: -1", "wait_ms: -1", "max_attempts: -1",
+		"attempt_delay_ms: -1", "timeout_ms: -1", "retry: {max_attempts: -1}", "max_retries: 2000000000"} {
 		for _, mode := range []string{"mode: graph\nstart: a", "mode: dag"} {
 			_, problems := compile.Text([]byte(mode+"\nnodes: {a: {service: s, "+field+"}}"), flow.Limits{})
 			require.Error(t, problems.Err(), "%s: %s", mode, field)
@@ -164,11 +169,15 @@ func TestForeachItems(t *testing.T) {
 
 func TestStrategies(t *testing.T) {
 	for kind, words := range map[string]map[string]flow.Strategy{
-		"kind: parallel, parallel_services: [s]": {"": flow.Collect, "collect_errors": flow.Collect, "retry": flow.Collect, "ignore_errors": flow.Continue, "continue": flow.Continue, "fail_fast": flow.FailFast},
-		"kind: foreach, service: s":              {"fail_fast": flow.FailFast, "nonsense": flow.Collect},
+		"kind: parallel, parallel_services: [s]": {"": flow.Collect, "collect_errors": flow.Collect,
+			"retry": flow.Collect, "ignore_errors": flow.Continue, "continue": flow.Continue,
+			"fail_fast": flow.FailFast},
+		"kind: foreach, service: s": {"fail_fast": flow.FailFast, "nonsense": flow.Collect},
 		"kind: subflow, subflow: {start: a, nodes: {a: {service: s}}}": {
-			"": flow.Collect, "fail_fast": flow.Collect, "continue": flow.Continue, "ignore_errors": flow.Continue, "retry": flow.StrategyRetry},
-		"kind: wait_event, params: {signal_key: $shared.x}": {"": flow.Collect, "continue": flow.Continue, "retry": flow.StrategyRetry, "fail_fast": flow.Collect},
+			"": flow.Collect, "fail_fast": flow.Collect, "continue": flow.Continue,
+			"ignore_errors": flow.Continue, "retry": flow.StrategyRetry},
+		"kind: wait_event, params: {signal_key: $shared.x}": {"": flow.Collect,
+			"continue": flow.Continue, "retry": flow.StrategyRetry, "fail_fast": flow.Collect},
 		"service: s": {"retry": flow.Collect},
 	} {
 		for word, want := range words {
@@ -245,45 +254,90 @@ func TestMeaninglessDefinitionsAreRejected(t *testing.T) {
 		node string
 		want string
 	}{
-		"unknown kind":              {"{kind: loop}", `nodes.a.kind: unknown kind "loop": write executor, choice, parallel, subflow, timer, foreach, wait_event or approval`},
+		"unknown kind": {"{kind: loop}",
+			`nodes.a.kind: unknown kind "loop": write executor, choice, parallel, subflow, ` +
+				`timer, foreach, wait_event or approval`},
 		"subflow without a subflow": {"{kind: subflow}", "nodes.a.subflow: is missing"},
 		"unknown start inside":      {"{kind: subflow, subflow: {start: x}}", `nodes.a.subflow.start: unknown node "x"`},
-		"unknown edge inside":       {"{kind: subflow, subflow: {edges: [{from: x, action: y}]}}", `nodes.a.subflow.edges[0].from: unknown node "x"`},
-		"unknown exec":              {"{service: s, exec_type: ftp}", `nodes.a.exec_type: unsupported exec "ftp": write http, remote, queue, local_func, local_script or outside`},
-		"unknown exec of a branch":  {"{kind: parallel, parallel_execs: [{service: s, exec_mode: ftp}]}", `nodes.a.parallel_execs[0].exec_type: unsupported exec "ftp": write http, remote, queue, local_func, local_script or outside`},
-		"local_func without func":   {"{exec_type: local_func}", "nodes.a.func: is missing: say which local function to call"},
-		"local_script without it":   {"{exec_type: local_script, script: {}}", "nodes.a.script: is missing: give it a cmd or code"},
-		"an unknown stderr_mode":    {"{script: {cmd: x, stderr_mode: none}}", `nodes.a.script.stderr_mode: unknown word "none": write log, or leave it out`},
-		"a queue of nobody":         {"{exec_type: queue}", "nodes.a.service: is missing: say whose queue the job waits in"},
-		"unknown on_error":          {"{service: s, on_error: ignore}", `nodes.a.on_error: unknown word "ignore": write follow or fail`},
-		"a service that is no text": {`{service: "s\0"}`, "nodes.a.service: is not UTF-8 text, or holds the character U+0000: no store can keep it"},
-		"a branch that is no text":  {`{kind: parallel, parallel_services: [s, "\0"]}`, "nodes.a.parallel_services[1].service: is not UTF-8 text, or holds the character U+0000: no store can keep it"},
-		"a label that is no text":   {`{service: s, labels: [x, "\0"]}`, "nodes.a.labels[1]: is not UTF-8 text, or holds the character U+0000: no store can keep it"},
-		"labels without a bound":    {`{service: s, labels: [` + strings.Repeat("x, ", 1000) + `x]}`, "nodes.a.labels: has 1001 labels, more than the limit of 1000"},
-		"negative tries":            {"{service: s, max_retries: -1}", "nodes.a.max_retries: must not be negative"},
-		"negative time":             {"{service: s, timeout_ms: -1}", "nodes.a.timeout_ms: must not be negative"},
-		"a time beyond all times":   {fmt.Sprintf("{service: s, max_retries: 1, wait_ms: %d}", math.MaxInt64), "nodes.a.wait_ms: is too large: 9223372036854775807 ms"},
-		"negative window":           {"{kind: parallel, parallel_services: [s], parallel_mode: concurrent, max_parallel: -1}", "nodes.a.max_parallel: must not be negative"},
-		"negative item":             {"{kind: foreach, service: s, prep: {input_key: $params.l}, foreach_execs: [{index: -1}]}", "nodes.a.foreach_execs[0].index: must not be negative"},
-		"output over _rt":           {"{service: s, post: {output_key: _rt}}", "nodes.a.post.output_key: the key _rt is reserved"},
-		"output_map over _rt":       {"{service: s, post: {output_map: {_rt: x}}}", "nodes.a.post.output_map._rt: the key _rt is reserved"},
-		"no approval key":           {"{kind: approval}", "nodes.a.params.approval_key: is missing: write the key that a signal sets, such as decision"},
-		"an empty key":              {"{kind: wait_event, params: {signal_key: ''}}", "nodes.a.params.signal_key: is missing: write the key that a signal sets, such as decision"},
-		"params as a key":           {"{kind: approval, params: {approval_key: $params}}", `nodes.a.params.approval_key: "$params" is no reference: write the key that a signal sets, such as decision, or a reference to it, such as $params.key`},
-		"all of shared":             {"{kind: approval, params: {approval_key: $shared.}}", "nodes.a.params.approval_key: key is missing: say which key of shared the signal sets"},
-		"an element":                {"{kind: approval, params: {approval_key: '[0]'}}", `nodes.a.params.approval_key: "[0]" is an element of a list, which no signal sets: write a key`},
-		"an element in shared":      {"{kind: wait_event, params: {signal_key: '$shared.a[0].b'}}", `nodes.a.params.signal_key: "$shared.a[0].b" is an element of a list, which no signal sets: write a key`},
-		"a path with a gap":         {"{kind: wait_event, params: {signal_key: a..b}}", `nodes.a.params.signal_key: key "a..b" has an empty part: dots stand between the keys of a path`},
-		"the engine's key":          {"{kind: wait_event, params: {signal_key: _rt}}", "nodes.a.params.signal_key: key _rt belongs to the engine: choose another one"},
-		"a delay from nowhere":      {"{kind: timer, params: {delay_ms: $later}}", `nodes.a.params.delay_ms: "$later" is no reference`},
-		"no delay":                  {"{kind: timer}", "nodes.a.params.delay_ms: is missing, so the timer would end at once: write params: {delay_ms: 5000}, or a reference such as $params.wait"},
-		"a text as a delay":         {`{kind: timer, params: {delay_ms: "5"}}`, "nodes.a.params.delay_ms: must be a number of milliseconds, is a string"},
-		"a negative delay":          {"{kind: timer, params: {delay_ms: -5}}", "nodes.a.params.delay_ms: must not be negative, is -5"},
-		"a text as a timeout":       {"{kind: wait_event, params: {signal_key: k, timeout_ms: soon}}", "nodes.a.params.timeout_ms: must be a number of milliseconds, is a string"},
-		"a parallel of nothing":     {"{kind: parallel}", "nodes.a.params.services: is missing: write parallel_services or parallel_execs, or a reference to a list, such as $params.services"},
-		"a branch that is a number": {"{kind: parallel, params: {services: [s, 5]}}", "nodes.a.params.services[1]: must be the name of a service, is a number"},
-		"services that are no list": {"{kind: parallel, params: {services: s}}", "nodes.a.params.services: must be a list of services, or a reference to one such as $params.services"},
-		"a wait for a number":       {"{kind: wait_event, params: {signal_key: 5}}", "nodes.a.params.signal_key: must be a string, is a number"},
+		"unknown edge inside": {"{kind: subflow, subflow: {edges: [{from: x, action: y}]}}",
+			`nodes.a.subflow.edges[0].from: unknown node "x"`},
+		"unknown exec": {"{service: s, exec_type: ftp}",
+			`nodes.a.exec_type: unsupported exec "ftp": write http, remote, queue, local_func, ` +
+				`local_script or outside`},
+		"unknown exec of a branch": {"{kind: parallel, parallel_execs: [{service: s, " +
+			"exec_mode: ftp}]}", `nodes.a.parallel_execs[0].exec_type: unsupported exec "ftp": ` +
+			`write http, remote, queue, local_func, local_script or outside`},
+		"local_func without func": {"{exec_type: local_func}",
+			"nodes.a.func: is missing: say which local function to call"},
+		"local_script without it": {"{exec_type: local_script, script: {}}",
+			"nodes.a.script: is missing: give it a cmd or code"},
+		"an unknown stderr_mode": {"{script: {cmd: x, stderr_mode: none}}",
+			`nodes.a.script.stderr_mode: unknown word "none": write log, or leave it out`},
+		"a queue of nobody": {"{exec_type: queue}",
+			"nodes.a.service: is missing: say whose queue the job waits in"},
+		"unknown on_error": {"{service: s, on_error: ignore}",
+			`nodes.a.on_error: unknown word "ignore": write follow or fail`},
+		"a service that is no text": {`{service: "s\0"}`,
+			"nodes.a.service: is not UTF-8 text, or holds the character U+0000: no store can keep it"},
+		"a branch that is no text": {`{kind: parallel, parallel_services: [s, "\0"]}`,
+			"nodes.a.parallel_services[1].service: is not UTF-8 text, or holds the character " +
+				"U+0000: no store can keep it"},
+		"a label that is no text": {`{service: s, labels: [x, "\0"]}`,
+			"nodes.a.labels[1]: is not UTF-8 text, or holds the character U+0000: no store can keep it"},
+		"labels without a bound": {`{service: s, labels: [` + strings.Repeat("x, ",
+			1000) + `x]}`, "nodes.a.labels: has 1001 labels, more than the limit of 1000"},
+		"negative tries": {"{service: s, max_retries: -1}", "nodes.a.max_retries: must not be negative"},
+		"negative time":  {"{service: s, timeout_ms: -1}", "nodes.a.timeout_ms: must not be negative"},
+		"a time beyond all times": {fmt.Sprintf("{service: s, max_retries: 1, wait_ms: %d}",
+			math.MaxInt64), "nodes.a.wait_ms: is too large: 9223372036854775807 ms"},
+		"negative window": {"{kind: parallel, parallel_services: [s], parallel_mode: " +
+			"concurrent, max_parallel: -1}", "nodes.a.max_parallel: must not be negative"},
+		"negative item": {"{kind: foreach, service: s, prep: {input_key: " +
+			"$params.l}, foreach_execs: [{index: -1}]}",
+			"nodes.a.foreach_execs[0].index: must not be negative"},
+		"output over _rt": {"{service: s, post: {output_key: _rt}}",
+			"nodes.a.post.output_key: the key _rt is reserved"},
+		"output_map over _rt": {"{service: s, post: {output_map: {_rt: x}}}",
+			"nodes.a.post.output_map._rt: the key _rt is reserved"},
+		"no approval key": {"{kind: approval}",
+			"nodes.a.params.approval_key: is missing: write the key that a signal sets, such as decision"},
+		"an empty key": {"{kind: wait_event, params: {signal_key: ''}}",
+			"nodes.a.params.signal_key: is missing: write the key that a signal sets, such as decision"},
+		"params as a key": {"{kind: approval, params: {approval_key: $params}}",
+			`nodes.a.params.approval_key: "$params" is no reference: write the key that a ` +
+				`signal sets, such as decision, or a reference to it, such as $params.key`},
+		"all of shared": {"{kind: approval, params: {approval_key: $shared.}}",
+			"nodes.a.params.approval_key: key is missing: say which key of shared the signal sets"},
+		"an element": {"{kind: approval, params: {approval_key: '[0]'}}",
+			`nodes.a.params.approval_key: "[0]" is an element of a list, which no signal sets: write a key`},
+		"an element in shared": {"{kind: wait_event, params: {signal_key: '$shared.a[0].b'}}",
+			`nodes.a.params.signal_key: "$shared.a[0].b" is an element of a list, which no ` +
+				`signal sets: write a key`},
+		"a path with a gap": {"{kind: wait_event, params: {signal_key: a..b}}",
+			`nodes.a.params.signal_key: key "a..b" has an empty part: dots stand between the keys of a path`},
+		"the engine's key": {"{kind: wait_event, params: {signal_key: _rt}}",
+			"nodes.a.params.signal_key: key _rt belongs to the engine: choose another one"},
+		"a delay from nowhere": {"{kind: timer, params: {delay_ms: $later}}",
+			`nodes.a.params.delay_ms: "$later" is no reference`},
+		"no delay": {"{kind: timer}",
+			"nodes.a.params.delay_ms: is missing, so the timer would end at once: write params: " +
+				"{delay_ms: 5000}, or a reference such as $params.wait"},
+		"a text as a delay": {`{kind: timer, params: {delay_ms: "5"}}`,
+			"nodes.a.params.delay_ms: must be a number of milliseconds, is a string"},
+		"a negative delay": {"{kind: timer, params: {delay_ms: -5}}",
+			"nodes.a.params.delay_ms: must not be negative, is -5"},
+		"a text as a timeout": {"{kind: wait_event, params: {signal_key: k, timeout_ms: soon}}",
+			"nodes.a.params.timeout_ms: must be a number of milliseconds, is a string"},
+		"a parallel of nothing": {"{kind: parallel}",
+			"nodes.a.params.services: is missing: write parallel_services or parallel_execs, or " +
+				"a reference to a list, such as $params.services"},
+		"a branch that is a number": {"{kind: parallel, params: {services: [s, 5]}}",
+			"nodes.a.params.services[1]: must be the name of a service, is a number"},
+		"services that are no list": {"{kind: parallel, params: {services: s}}",
+			"nodes.a.params.services: must be a list of services, or a reference to one such as " +
+				"$params.services"},
+		"a wait for a number": {"{kind: wait_event, params: {signal_key: 5}}",
+			"nodes.a.params.signal_key: must be a string, is a number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, problems := compile.Text([]byte("start: a\nnodes:\n  a: "+tt.node), flow.Limits{})
@@ -299,8 +353,12 @@ func TestProbableMistakesAreWarnings(t *testing.T) {
 		node string
 		want string
 	}{
-		"a strange mode": {"{kind: parallel, parallel_services: [s], parallel_mode: fast}", `nodes.a.parallel_mode: unknown word "fast": units run one after the other; write concurrent or sequential`},
-		"a strange ref":  {"{service: s, prep: {input_key: $param.x}}", `nodes.a.prep.input_key: "$param.x" is no reference but a text: references begin with $params., $shared. or $input`},
+		"a strange mode": {"{kind: parallel, parallel_services: [s], parallel_mode: fast}",
+			`nodes.a.parallel_mode: unknown word "fast": units run one after the other; write ` +
+				`concurrent or sequential`},
+		"a strange ref": {"{service: s, prep: {input_key: $param.x}}",
+			`nodes.a.prep.input_key: "$param.x" is no reference but a text: references begin ` +
+				`with $params., $shared. or $input`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, problems := compile.Text([]byte("start: a\nnodes:\n  a: "+tt.node), flow.Limits{})
@@ -314,11 +372,13 @@ func TestProbableMistakesAreWarnings(t *testing.T) {
 
 func TestANodeWithoutAServiceIsRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, path string }{
-		"no fields":        {"start: a\nnodes: {a: {}}", "nodes.a"},
-		"nothing":          {"start: a\nnodes: {a: }", "nodes.a"},
-		"a branch":         {"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{params: {x: 1}}]}}", "nodes.a.parallel_execs[0]"},
-		"each item":        {"start: a\nnodes: {a: {kind: foreach, prep: {input_key: $params.list}}}", "nodes.a"},
-		"one item":         {"start: a\nnodes: {a: {kind: foreach, prep: {input_key: $params.list}, foreach_execs: [{index: 0, params: {x: 1}}]}}", "nodes.a.foreach_execs[0]"},
+		"no fields": {"start: a\nnodes: {a: {}}", "nodes.a"},
+		"nothing":   {"start: a\nnodes: {a: }", "nodes.a"},
+		"a branch": {"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{params: {x: 1}}]}}",
+			"nodes.a.parallel_execs[0]"},
+		"each item": {"start: a\nnodes: {a: {kind: foreach, prep: {input_key: $params.list}}}", "nodes.a"},
+		"one item": {"start: a\nnodes: {a: {kind: foreach, prep: {input_key: " +
+			"$params.list}, foreach_execs: [{index: 0, params: {x: 1}}]}}", "nodes.a.foreach_execs[0]"},
 		"in a subflow":     {"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {}}}}}", "nodes.a.subflow.nodes.b"},
 		"in a flow inside": {"start: a\nnodes: {a: {kind: subflow, flow: {start: b, nodes: {b: {}}}}}", "nodes.a.flow.nodes.b"},
 		"compensate":       {"start: a\nnodes: {a: {service: s, compensate: b}, b: {}}", "nodes.b"},
@@ -328,7 +388,9 @@ func TestANodeWithoutAServiceIsRefused(t *testing.T) {
 			_, problems := compile.Text([]byte(tt.text), flow.Limits{})
 			require.Len(t, problems, 1)
 			require.Equal(t, define.SeverityError, problems[0].Severity)
-			require.Equal(t, tt.path+".service: is missing: say which service of the workers does this", problems[0].Path+": "+problems[0].Msg)
+			require.Equal(t, tt.path+
+				".service: is missing: say which service of the workers does this",
+				problems[0].Path+": "+problems[0].Msg)
 			plan, problems := compile.Text([]byte("profile: pocketflow\n"+tt.text), flow.Limits{})
 			require.NotNil(t, plan)
 			require.Equal(t, define.SeverityWarning, problems[0].Severity)
@@ -345,16 +407,18 @@ func TestAMissingLocalFunctionIsAWarning(t *testing.T) {
 		return fmt.Errorf("no %s", name)
 	}}
 	for text, want := range map[string]string{
-		"start: a\nnodes: {a: {func: known}}":                                                                                                              "",
-		"start: a\nnodes: {a: {func: f}}":                                                                                                                  "nodes.a.func: no f",
-		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{func: known}, {func: f}]}}":                                                               "nodes.a.parallel_execs[1].func: no f",
-		"start: a\nnodes: {a: {kind: foreach, func: f, prep: {input_key: $params.list}}}":                                                                  "nodes.a.func: no f",
-		"start: a\nnodes: {a: {kind: foreach, func: known, prep: {input_key: $params.list}, foreach_execs: [{index: 1, func: f}]}}":                        "nodes.a.foreach_execs[0].func: no f",
-		"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {service: s}}}, subflow_execs: [{node: b, exec_type: local_func, func: f}]}}": "nodes.a.subflow.nodes.b.func: no f",
-		"mode: dag\nnodes: {a: {func: f}}":                                                                                                                 "nodes.a.func: no f",
-		"mode: dag\nnodes: {a: {service: s, when: {cond: {func: f}}}}":                                                                                     "nodes.a.when.cond.func: no f",
-		"mode: dag\nnodes: {a: {service: s, compensate: b}, b: {func: f}}":                                                                                 "nodes.b.func: no f",
-		"mode: dag\nnodes: {a: {kind: map, func: f}}":                                                                                                      "nodes.a.func: no f",
+		"start: a\nnodes: {a: {func: known}}":                                                "",
+		"start: a\nnodes: {a: {func: f}}":                                                    "nodes.a.func: no f",
+		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{func: known}, {func: f}]}}": "nodes.a.parallel_execs[1].func: no f",
+		"start: a\nnodes: {a: {kind: foreach, func: f, prep: {input_key: $params.list}}}":    "nodes.a.func: no f",
+		"start: a\nnodes: {a: {kind: foreach, func: known, prep: {input_key: $params.list}, " +
+			"foreach_execs: [{index: 1, func: f}]}}": "nodes.a.foreach_execs[0].func: no f",
+		"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {service: s}}}, " +
+			"subflow_execs: [{node: b, exec_type: local_func, func: f}]}}": "nodes.a.subflow.nodes.b.func: no f",
+		"mode: dag\nnodes: {a: {func: f}}":                                 "nodes.a.func: no f",
+		"mode: dag\nnodes: {a: {service: s, when: {cond: {func: f}}}}":     "nodes.a.when.cond.func: no f",
+		"mode: dag\nnodes: {a: {service: s, compensate: b}, b: {func: f}}": "nodes.b.func: no f",
+		"mode: dag\nnodes: {a: {kind: map, func: f}}":                      "nodes.a.func: no f",
 	} {
 		d, err := define.Parse([]byte(text))
 		require.NoError(t, err)
@@ -372,11 +436,13 @@ func TestAMissingLocalFunctionIsAWarning(t *testing.T) {
 
 func TestTimersOfPocketFlowAreWarnings(t *testing.T) {
 	for params, want := range map[string]string{
-		`{}`:                `is missing, so the timer ends at once unless the task brings it: write params: {delay_ms: 5000}, or a reference such as $params.wait`,
+		`{}`: `is missing, so the timer ends at once unless the task brings it: ` +
+			`write params: {delay_ms: 5000}, or a reference such as $params.wait`,
 		`{delay_ms: later}`: `must be a number, is a string: it counts as 0`,
 		`{delay_ms: -5}`:    `must not be negative, is -5`,
 	} {
-		plan, problems := compile.Text([]byte("profile: pocketflow\nstart: a\nnodes:\n  a: {kind: timer, params: "+params+"}"), flow.Limits{})
+		plan, problems := compile.Text([]byte(
+			"profile: pocketflow\nstart: a\nnodes:\n  a: {kind: timer, params: "+params+"}"), flow.Limits{})
 		require.NotNil(t, plan, params)
 		require.Equal(t, "nodes.a.params.delay_ms: "+want, problems[0].Path+": "+problems[0].Msg)
 		require.Equal(t, define.SeverityWarning, problems[0].Severity)
@@ -388,7 +454,8 @@ func TestKeysOfNodes(t *testing.T) {
 		"a": true, "größe/1#2": true, " ": true, "": false, "a\nb": false, "\x00": false,
 		strings.Repeat("k", 256): true, strings.Repeat("k", 257): false, "\xff": false,
 	} {
-		_, problems := compile.Definition(&define.Definition{Start: key, Nodes: map[string]*define.Node{key: {Service: "s"}}}, flow.Limits{})
+		_, problems := compile.Definition(&define.Definition{Start: key,
+			Nodes: map[string]*define.Node{key: {Service: "s"}}}, flow.Limits{})
 		require.Equal(t, ok, problems.Err() == nil, "%q", key)
 	}
 }
@@ -412,7 +479,8 @@ func TestNestingIsBounded(t *testing.T) {
 func TestHandMadeDefinitions(t *testing.T) {
 	_, problems := compile.Definition(&define.Definition{}, flow.Limits{})
 	require.Equal(t, define.Problems{{Path: "start", Severity: define.SeverityError, Msg: "no start"}}, problems)
-	_, problems = compile.Definition(&define.Definition{Start: "a", Nodes: map[string]*define.Node{"a": {Service: "s", Params: json.RawMessage("{")}}}, flow.Limits{})
+	_, problems = compile.Definition(&define.Definition{Start: "a",
+		Nodes: map[string]*define.Node{"a": {Service: "s", Params: json.RawMessage("{")}}}, flow.Limits{})
 	require.EqualError(t, problems, "nodes.a.params: is not valid JSON")
 }
 

@@ -18,7 +18,8 @@ func TestAContainerIsPossibleInBothModes(t *testing.T) {
 		require.Empty(t, problems, text)
 		require.Equal(t, flow.ExecContainer, plan.Root.Nodes["a"].Exec.Type)
 		require.Equal(t, &flow.Program{Args: []string{"wc", "-l", "/in.json"}, Root: "reports", Env: map[string]string{"A": "1"},
-			Container: &flow.Container{Image: "alpine:3.20", Pull: "never", Network: "none", User: "1000:1000", Mounts: []flow.Mount{{From: "data", To: "/data", ReadOnly: true}},
+			Container: &flow.Container{Image: "alpine:3.20", Pull: "never", Network: "none",
+				User: "1000:1000", Mounts: []flow.Mount{{From: "data", To: "/data", ReadOnly: true}},
 				CPUs: 500, Memory: 512 << 20, ToFile: "/in.json", FromFile: "/out.json"}}, plan.Root.Nodes["a"].Exec.Program)
 	}
 }
@@ -39,7 +40,9 @@ func TestResourcesOfAContainerHaveSeveralNotations(t *testing.T) {
 
 func TestAContainerMayReadItsInputAndHaveGraphicsProcessors(t *testing.T) {
 	for gpus, want := range map[string]int{"1": 1, "all": flow.AllGPUs} {
-		plan, problems := compile.Text([]byte("nodes: {a: {exec: {type: container, image: x, command: [cat], stdin_mode: json, gpus: "+gpus+"}}}"), flow.Limits{})
+		plan, problems := compile.Text([]byte(
+			"nodes: {a: {exec: {type: container, image: x, command: [cat], stdin_mode: json, gpus: "+
+				gpus+"}}}"), flow.Limits{})
 		require.NoError(t, problems.Err())
 		require.Equal(t, flow.StdinJSON, plan.Root.Nodes["a"].Exec.Program.StdinMode)
 		require.Equal(t, want, plan.Root.Nodes["a"].Exec.Program.Container.GPUs)

@@ -124,7 +124,9 @@ func (n node) definition(dag bool, profile string) string {
 	if dag {
 		return fmt.Sprintf("mode: dag\nnodes:\n  a: %s\n  z: {service: z}\n  u: {service: u}\n  w: {service: w, compensate: u}\n", n)
 	}
-	return fmt.Sprintf("mode: graph\n%sstart: a\nnodes:\n  a: %s\n  u: {service: u}\n  w: {service: w, compensate: u}\nedges: [{from: a, to: w}, {from: a, action: error, to: w}]\n", profile, n)
+	return fmt.Sprintf("mode: graph\n%sstart: a\nnodes:\n  a: %s\n  u: {service: u}\n  w: "+
+		"{service: w, compensate: u}\nedges: [{from: a, to: w}, {from: a, action: error, to: w}]\n",
+		profile, n)
 }
 
 // loweredPlan lowers a definition, even if it has problems.
@@ -160,7 +162,9 @@ func TestFieldsThatTheTableAllowsChangeThePlan(t *testing.T) {
 		}
 		for _, condition := range f.Rule(dag).ConditionsOf(kind) {
 			base := node(kindBases[modeName(dag)+" "+kind]).with(conditionFields[condition])
-			if condition == "handler" || kind == "output" && slices.Contains([]string{"inner", "http", "queue", "workers", "claimed", "keyed", "function", "script"}, condition) {
+			if condition == "handler" || kind == "output" &&
+				slices.Contains([]string{"inner", "http", "queue", "workers", "claimed", "keyed",
+					"function", "script"}, condition) {
 				base = base.with(map[string]string{"service": "s"})
 			}
 			if kind == "parallel" && condition == "files" {
@@ -183,7 +187,8 @@ func TestFieldsThatTheTableAllowsChangeThePlan(t *testing.T) {
 			}
 			without := base.definition(dag, "")
 			with := base.set(f.Name, fieldValues[f.Name]).definition(dag, "")
-			require.NotEqual(t, loweredPlan(t, without), loweredPlan(t, with), "%s is to change a %s of a %s (%s):\n%s", f.Name, kind, modeName(dag), condition, with)
+			require.NotEqual(t, loweredPlan(t, without), loweredPlan(t, with),
+				"%s is to change a %s of a %s (%s):\n%s", f.Name, kind, modeName(dag), condition, with)
 		}
 	})
 }
@@ -236,14 +241,17 @@ func TestConditionsOfFields(t *testing.T) {
 		node, field  string
 		withoutCause string
 	}{
-		{false, "{kind: subflow, flow: {mode: graph, start: b, nodes: {b: {service: s}}}, func: f}", "func", "only a subflow written in place hands it on"},
-		{false, "{kind: subflow, flow: {mode: graph, start: b, nodes: {b: {service: s}}}, subflow: {start: c, nodes: {c: {service: s}}}}", "subflow", "flow goes before it"},
+		{false, "{kind: subflow, flow: {mode: graph, start: b, nodes: {b: {service: s}}}, func: f}",
+			"func", "only a subflow written in place hands it on"},
+		{false, "{kind: subflow, flow: {mode: graph, start: b, nodes: {b: {service: s}}}, " +
+			"subflow: {start: c, nodes: {c: {service: s}}}}", "subflow", "flow goes before it"},
 		{false, "{service: s, func: f}", "func", "a worker carries it out"},
 		{false, "{service: s, script: {cmd: c}}", "script", "a worker carries it out"},
 		{false, "{service: s, exec_type: queue, max_attempts: 2}", "max_attempts", "one worker claims it"},
 		{false, "{service: s, exec_type: queue, weighted_by_load: true}", "weighted_by_load", "the first worker that polls gets it"},
 		{false, "{exec_type: local_func, func: f, labels: [a]}", "labels", "the member carries it out"},
-		{false, "{kind: parallel, parallel_services: [x], parallel_execs: [{service: x}]}", "parallel_services", "parallel_execs goes before it"},
+		{false, "{kind: parallel, parallel_services: [x], parallel_execs: [{service: x}]}",
+			"parallel_services", "parallel_execs goes before it"},
 		{false, "{service: s, prep: {input_key: $params.a, input_map: {a: b}}}", "prep.input_key", "input_map goes before it"},
 		{true, "{route: direct, retry: {max_attempts: 2}}", "retry", "an answer finishes it"},
 		{true, "{route: direct, concurrency: {limit: 1}}", "concurrency", "it has no jobs"},
@@ -252,38 +260,60 @@ func TestConditionsOfFields(t *testing.T) {
 		{true, "{kind: fanout, service: s, each: {items: $run.l}, inputs: {a: {const: 1}}}", "inputs", "a unit gets its item"},
 		{true, "{kind: branch, flow: {mode: dag, nodes: {b: {service: s}}}, retry: {max_attempts: 2}}", "retry", "its nodes are repeated"},
 	} {
-		found := problemAt(t, fmt.Sprintf("mode: %s\n%snodes:\n  a: %s\n", modeName(tt.dag), map[bool]string{false: "start: a\n"}[tt.dag], tt.node), tt.field)
+		found := problemAt(t, fmt.Sprintf("mode: %s\n%snodes:\n  a: %s\n", modeName(tt.dag),
+			map[bool]string{false: "start: a\n"}[tt.dag], tt.node), tt.field)
 		require.NotNil(t, found, "%s: %s", tt.node, tt.withoutCause)
 	}
-	found := problemAt(t, "start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {service: s, on_error: follow}}}}}", "subflow.nodes.b.on_error")
+	found := problemAt(t, "start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: "+
+		"{service: s, on_error: follow}}}}}", "subflow.nodes.b.on_error")
 	require.NotNil(t, found)
 }
 
 func TestPartsOfNodesWithoutEffectAreRejected(t *testing.T) {
 	for definition, want := range map[string]string{
 		// Overrides.
-		"start: a\nnodes: {a: {kind: foreach, service: s, prep: {input_key: $params.l}, foreach_execs: [{index: 1, service: t}]}}":                                   "nodes.a.foreach_execs[0].service: has no effect in foreach_execs: the service of an item is that of the node",
-		"start: a\nnodes: {a: {kind: foreach, service: s, prep: {input_key: $params.l}, foreach_execs: [{index: 1, node: b}]}}":                                      "nodes.a.foreach_execs[0].node: has no effect in foreach_execs: it is for subflow_execs",
-		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{service: s, index: 1}]}}":                                                                           "nodes.a.parallel_execs[0].index: has no effect in parallel_execs: it is for foreach_execs",
-		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{service: s, func: f}]}}":                                                                            "nodes.a.parallel_execs[0].func: has no effect on this entry: a function is called with exec_type: local_func and without a service",
-		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{service: s, exec_type: http, exec_mode: queue}]}}":                                                  "nodes.a.parallel_execs[0].exec_mode: has no effect on this entry: write exec_type, at a node that has jobs",
-		"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {kind: timer, params: {delay_ms: 1}}}}, subflow_execs: [{node: b, exec_type: queue}]}}": "nodes.a.subflow_execs[0].exec_type: has no effect on this entry: it has no jobs of its own: give it to the nodes inside",
-		"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {service: s}}}, subflow_execs: [{node: c, service: t}]}}":                               `nodes.a.subflow_execs[0].node: the subflow has no node "c": this entry is ignored`,
+		"start: a\nnodes: {a: {kind: foreach, service: s, prep: {input_key: $params.l}, " +
+			"foreach_execs: [{index: 1, service: t}]}}": "nodes.a.foreach_execs[0].service: has " +
+			"no effect in foreach_execs: the service of an item is that of the node",
+		"start: a\nnodes: {a: {kind: foreach, service: s, prep: {input_key: $params.l}, " +
+			"foreach_execs: [{index: 1, node: b}]}}": "nodes.a.foreach_execs[0].node: has no " +
+			"effect in foreach_execs: it is for subflow_execs",
+		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{service: s, index: 1}]}}": "nodes.a.parallel_execs[0].index: has no effect in parallel_execs: it is for foreach_execs",
+		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{service: s, func: f}]}}":  "nodes.a.parallel_execs[0].func: has no effect on this entry: a function is called with exec_type: local_func and without a service",
+		"start: a\nnodes: {a: {kind: parallel, parallel_execs: [{service: s, exec_type: http, " +
+			"exec_mode: queue}]}}": "nodes.a.parallel_execs[0].exec_mode: has no effect on this " +
+			"entry: write exec_type, at a node that has jobs",
+		"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {kind: timer, " +
+			"params: {delay_ms: 1}}}}, subflow_execs: [{node: b, exec_type: queue}]}}": "nodes.a.subflow_execs[0].exec_type: has no effect on this entry: it has no jobs of its own: give it to the nodes inside",
+		"start: a\nnodes: {a: {kind: subflow, subflow: {start: b, nodes: {b: {service: s}}}, " +
+			"subflow_execs: [{node: c, service: t}]}}": `nodes.a.subflow_execs[0].node: the ` +
+			`subflow has no node "c": this entry is ignored`,
 		// Programs.
-		"start: a\nnodes: {a: {exec: {service: s}, service: s}}":  "nodes.a.exec: has no effect on this executor: write service or func at a node with jobs, or set exec.type to process, python, library, container or worker",
-		"mode: dag\nnodes: {a: {exec: {service: s, command: c}}}": "nodes.a.exec.command: is for a program: set type to process, python, library, container or worker",
-		"mode: dag\nnodes: {a: {exec: {func: f, warm: 3}}}":       "nodes.a.exec.warm: is for a program: set type to process, python, library, container or worker",
+		"start: a\nnodes: {a: {exec: {service: s}, service: s}}": "nodes.a.exec: has no effect " +
+			"on this executor: write service or func at a node with jobs, or set exec.type to " +
+			"process, python, library, container or worker",
+		"mode: dag\nnodes: {a: {exec: {service: s, command: c}}}": "nodes.a.exec.command: is " +
+			"for a program: set type to process, python, library, container or worker",
+		"mode: dag\nnodes: {a: {exec: {func: f, warm: 3}}}": "nodes.a.exec.warm: is for a " +
+			"program: set type to process, python, library, container or worker",
 		// Handlers.
-		"mode: dag\nnodes: {a: {service: s, when: {cond: {service: q, exec_type: queue, func: f}}}}":                         "nodes.a.when.cond.func: has no effect on this handler: a function is called with exec_type: local_func and without a service",
-		"mode: dag\nnodes: {a: {service: s, each: {items: {service: q, script: {cmd: c}}}}}":                                 "nodes.a.each.items.script: has no effect on this handler: a script is started with exec_type: local_script and without a service",
-		"mode: dag\nnodes: {a: {kind: branch, prep: {service: q, route: queue, func: f}, flow: {nodes: {b: {service: s}}}}}": "nodes.a.prep.func: has no effect on this handler: a function is called with exec_type: local_func and without a service",
-		"mode: dag\nnodes: {a: {service: s, func: f}}":                                                                       "nodes.a.service: has no effect beside func, which is called: give one of them, or exec_type",
+		"mode: dag\nnodes: {a: {service: s, when: {cond: {service: q, exec_type: queue, func: f}}}}": "nodes.a.when.cond.func: has no effect on this handler: a function is called with exec_type: local_func and without a service",
+		"mode: dag\nnodes: {a: {service: s, each: {items: {service: q, script: {cmd: c}}}}}":         "nodes.a.each.items.script: has no effect on this handler: a script is started with exec_type: local_script and without a service",
+		"mode: dag\nnodes: {a: {kind: branch, prep: {service: q, route: queue, func: f}, flow: " +
+			"{nodes: {b: {service: s}}}}}": "nodes.a.prep.func: has no effect on this handler: " +
+			"a function is called with exec_type: local_func and without a service",
+		"mode: dag\nnodes: {a: {service: s, func: f}}": "nodes.a.service: has no effect beside " +
+			"func, which is called: give one of them, or exec_type",
 		// Retries and keys.
-		"start: a\nnodes: {a: {service: s, retry: {max_attempts: 3, jitter: 0.5}}}":                                 "nodes.a.retry.jitter: has no effect without a pause: write delay, or backoff: exponential",
-		"mode: dag\ndefaults: {retry: {max_attempts: 3, max_delay: 5s}}\nnodes: {a: {service: s}}":                  "defaults.retry.max_delay: has no effect without a pause: write delay, or backoff: exponential",
-		"start: a\nnodes: {a: {service: s, concurrency: {limit: 1, when_full: refuse, fair: $params.who}}}":         "nodes.a.concurrency.fair: has no effect with when_full: refuse, because nothing waits: leave it out",
-		"start: a\nnodes: {a: {service: s, route: push, exec_type: queue}}":                                         "nodes.a.route: says otherwise than exec_type: give one of them",
-		"start: a\nnodes: {a: {kind: wait_event, failure_strategy: retry, params: {signal_key: k, timeout_ms: 5}}}": "nodes.a.params.timeout_ms: has no effect with failure_strategy: retry: leave one of them out",
+		"start: a\nnodes: {a: {service: s, retry: {max_attempts: 3, jitter: 0.5}}}":                "nodes.a.retry.jitter: has no effect without a pause: write delay, or backoff: exponential",
+		"mode: dag\ndefaults: {retry: {max_attempts: 3, max_delay: 5s}}\nnodes: {a: {service: s}}": "defaults.retry.max_delay: has no effect without a pause: write delay, or backoff: exponential",
+		"start: a\nnodes: {a: {service: s, concurrency: {limit: 1, when_full: refuse, fair: " +
+			"$params.who}}}": "nodes.a.concurrency.fair: has no effect with when_full: refuse, " +
+			"because nothing waits: leave it out",
+		"start: a\nnodes: {a: {service: s, route: push, exec_type: queue}}": "nodes.a.route: says otherwise than exec_type: give one of them",
+		"start: a\nnodes: {a: {kind: wait_event, failure_strategy: retry, params: {signal_key: " +
+			"k, timeout_ms: 5}}}": "nodes.a.params.timeout_ms: has no effect with " +
+			"failure_strategy: retry: leave one of them out",
 		// Nodes of the closing.
 		"start: a\nfinally: f\nnodes: {a: {service: s}, f: {service: s, post: {action_static: go}}}": "nodes.f.post.action_static: has no effect on this executor: it only runs when the task is over: leave it out",
 		"start: a\nfinally: f\nnodes: {a: {service: s}, f: {service: s, on_error: follow}}":          "nodes.f.on_error: has no effect on this executor: it only runs when the task is over: leave it out",
@@ -313,7 +343,8 @@ func TestClosingNodesOfADagUseTheTimesOfAQueue(t *testing.T) {
 }
 
 func TestTheTableOfFieldsHasAllFieldsAndConditions(t *testing.T) {
-	require.ElementsMatch(t, slices.Collect(maps.Keys(define.Conditions)), slices.DeleteFunc(slices.Collect(maps.Keys(conditionFields)), func(c string) bool { return c == "" }))
+	require.ElementsMatch(t, slices.Collect(maps.Keys(define.Conditions)),
+		slices.DeleteFunc(slices.Collect(maps.Keys(conditionFields)), func(c string) bool { return c == "" }))
 	var names []string
 	for _, f := range define.NodeFields {
 		require.Contains(t, fieldValues, f.Name)

@@ -30,9 +30,11 @@ type lowerer struct {
 }
 
 func newLowerer(d *define.Definition, limits flow.Limits) *lowerer {
-	return &lowerer{follow: followsFailures(d), coerce: coercesMissing(d, false), pocketflow: hasPocketflowProfile(d, false), priority: d.Priority,
+	return &lowerer{follow: followsFailures(d), coerce: coercesMissing(d, false),
+		pocketflow: hasPocketflowProfile(d, false), priority: d.Priority,
 		scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*define.Node]*flow.PlanScope{}, compiled: map[knownCEL]*expr.CEL{},
-		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally, Profile: profileOf(d), Keys: planKeys(&d.KeyFields, nil),
+		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally,
+			Profile: profileOf(d), Keys: planKeys(&d.KeyFields, nil),
 			Window: limits.OrDefault().Window}}
 }
 
@@ -40,7 +42,8 @@ func (l *lowerer) lowerDefinition(d *define.Definition) {
 	if ModeOf(d) == flow.ModeDag {
 		l.plan.Root = l.lowerDag(d, l.plan.Profile, 0, "")
 	} else {
-		l.plan.Root = l.lowerGraph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges, finally: d.Finally, coerce: l.coerce, pocketflow: l.pocketflow})
+		l.plan.Root = l.lowerGraph(&scopeSource{start: d.Start, nodes: d.Nodes, edges: d.Edges,
+			finally: d.Finally, coerce: l.coerce, pocketflow: l.pocketflow})
 		l.plan.Root.Result = d.Result
 	}
 	l.plan.Root.Inputs = inputsOf(d)
@@ -271,7 +274,8 @@ func (l *lowerer) compileCEL(source string, dag bool) *expr.CEL {
 
 // lowerSpecials lowers the nodes of a scope that only run during the closing: compensating nodes
 // and the flow's finally. They get a scope of their own, in graph mode. It returns their keys.
-func (l *lowerer) lowerSpecials(nodes map[string]*define.Node, finally, prefix string, closing func(string, *define.Node) *flow.PlanNode) map[string]bool {
+func (l *lowerer) lowerSpecials(nodes map[string]*define.Node, finally, prefix string,
+	closing func(string, *define.Node) *flow.PlanNode) map[string]bool {
 	named := specialKeys(nodes, finally)
 	for _, key := range define.InOrder(nodes) {
 		if n := nodes[key]; named[key] && n != nil {

@@ -202,7 +202,8 @@ func settingsOf(d *define.Definition, profile flow.Profile) nodeDefaults {
 	}
 	s.shape, _ = shapeOf(d.InputShape, s.shape)
 	if profile == flow.ProfilePgflow {
-		s.def.Retry = retryOr(s.def.Retry, &define.RetrySpec{MaxAttempts: 3, Delay: define.Duration{MS: 5_000}, Backoff: define.BackoffExponential})
+		s.def.Retry = retryOr(s.def.Retry, &define.RetrySpec{MaxAttempts: 3,
+			Delay: define.Duration{MS: 5_000}, Backoff: define.BackoffExponential})
 	}
 	if s.timeoutUnset = s.def.Timeout.IsZero(); s.timeoutUnset {
 		switch profile {

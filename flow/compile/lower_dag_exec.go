@@ -80,11 +80,13 @@ func (l *dagLowerer) lowerRetry(p *flow.PlanNode, n *define.Node) {
 func (l *dagLowerer) lowerTimes(p *flow.PlanNode, n *define.Node) {
 	p.TimeoutMS = orDuration(n.Timeout, n.TimeoutMS)
 	given := n.TimeoutMS > 0 || n.NoTimeout() || !n.Timeout.IsZero()
-	if !given && p.Exec.Type != flow.ExecDirect && p.Kind != flow.KindWaitEvent && p.Kind != flow.KindApproval && p.Kind != flow.KindTimer && p.Kind != flow.KindSubflow {
+	if !given && p.Exec.Type != flow.ExecDirect && p.Kind != flow.KindWaitEvent &&
+		p.Kind != flow.KindApproval && p.Kind != flow.KindTimer && p.Kind != flow.KindSubflow {
 		// a container runs while its attempt waits
 		p.TimeoutMS, p.Patient = l.defaults.def.Timeout.MS, l.defaults.timeoutUnset && p.Exec.Type != flow.ExecContainer
 	}
-	if l.profile == flow.ProfilePgflow && p.Exec.Type == flow.ExecQueue && p.TimeoutMS > 0 && p.Exec.HeartbeatMS == 0 && n.VisibilityMS == 0 {
+	if l.profile == flow.ProfilePgflow && p.Exec.Type == flow.ExecQueue && p.TimeoutMS > 0 &&
+		p.Exec.HeartbeatMS == 0 && n.VisibilityMS == 0 {
 		p.Exec.VisibilityMS = p.TimeoutMS + 2_000 // so that the timeout ends the attempt first
 	}
 	// otherwise scripts have a shorter timeout
@@ -128,5 +130,6 @@ func plainClosing(n *define.Node) bool {
 
 // handlerNode returns a node for a handler of another node.
 func handlerNode(h define.Handler, of *define.Node) *define.Node {
-	return &define.Node{Service: h.Service, ExecType: h.ExecType, Func: h.Func, Script: h.Script, Labels: of.Labels, DagNode: define.DagNode{Route: h.Route}}
+	return &define.Node{Service: h.Service, ExecType: h.ExecType, Func: h.Func, Script: h.Script,
+		Labels: of.Labels, DagNode: define.DagNode{Route: h.Route}}
 }

@@ -216,7 +216,8 @@ func retryOr(r, other *define.RetrySpec) *define.RetrySpec {
 		return cmp.Or(r, other)
 	}
 	return &define.RetrySpec{
-		MaxAttempts: cmp.Or(r.MaxAttempts, other.MaxAttempts), Delay: cmp.Or(r.Delay, other.Delay), Backoff: cmp.Or(r.Backoff, other.Backoff),
+		MaxAttempts: cmp.Or(r.MaxAttempts, other.MaxAttempts), Delay: cmp.Or(r.Delay, other.Delay),
+		Backoff:  cmp.Or(r.Backoff, other.Backoff),
 		MaxDelay: cmp.Or(r.MaxDelay, other.MaxDelay), Jitter: cmp.Or(r.Jitter, other.Jitter),
 	}
 }

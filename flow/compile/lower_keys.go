@@ -46,7 +46,8 @@ func keyLimit(s *define.KeySpec) *flow.KeyLimit {
 	if s == nil {
 		return nil
 	}
-	l := &flow.KeyLimit{Name: s.Name, Key: keyText(s.Key), Fair: keyText(s.Fair), Limit: max(s.Limit, 1), PerMS: s.Per.MS, Full: flow.WhenFull(s.WhenFull)}
+	l := &flow.KeyLimit{Name: s.Name, Key: keyText(s.Key), Fair: keyText(s.Fair),
+		Limit: max(s.Limit, 1), PerMS: s.Per.MS, Full: flow.WhenFull(s.WhenFull)}
 	if s.WhenFull == define.FullQueue {
 		l.Full = flow.FullQueue
 	}

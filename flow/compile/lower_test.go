@@ -56,11 +56,17 @@ func TestDefinitionsThatViolateNewRulesHaveAPlan(t *testing.T) {
 		text string
 		has  func(p *flow.Plan) bool
 	}{
-		"a duration":     {`{"profile":"ork","nodes":{"a":{"service":"s","start_delay":999999999999}}}`, func(p *flow.Plan) bool { return p.Root.Nodes["a"].Dag.StartDelayMS == 999999999999_000 }},
-		"a time":         {`{"start":"a","nodes":{"a":{"service":"s","timeout_ms":900000000000000000}}}`, func(p *flow.Plan) bool { return p.Root.Nodes["a"].TimeoutMS == 900000000000000000 }},
-		"a reserved key": {`{"start":"a","nodes":{"a":{"service":"s","post":{"output_key":"_rt"}}}}`, func(p *flow.Plan) bool { return p.Root.Nodes["a"].Post.OutputKey == "_rt" }},
-		"a long key":     {`{"start":"` + strings.Repeat("k", 999) + `","nodes":{"` + strings.Repeat("k", 999) + `":{"service":"s"}}}`, func(p *flow.Plan) bool { return len(p.Root.Nodes) == 1 }},
-		"a slug":         {`{"mode":"dag","nodes":{"größe":{"service":"s"}}}`, func(p *flow.Plan) bool { return p.Root.Nodes["größe"].Exec.Service == "s" }},
+		"a duration": {`{"profile":"ork","nodes":{"a":{"service":"s","start_delay":999999999999}}}`,
+			func(p *flow.Plan) bool { return p.Root.Nodes["a"].Dag.StartDelayMS == 999999999999_000 }},
+		"a time": {`{"start":"a","nodes":{"a":{"service":"s","timeout_ms":900000000000000000}}}`,
+			func(p *flow.Plan) bool { return p.Root.Nodes["a"].TimeoutMS == 900000000000000000 }},
+		"a reserved key": {`{"start":"a","nodes":{"a":{"service":"s","post":{"output_key":"_rt"}}}}`,
+			func(p *flow.Plan) bool { return p.Root.Nodes["a"].Post.OutputKey == "_rt" }},
+		"a long key": {`{"start":"` + strings.Repeat("k",
+			999) + `","nodes":{"` + strings.Repeat("k", 999) + `":{"service":"s"}}}`,
+			func(p *flow.Plan) bool { return len(p.Root.Nodes) == 1 }},
+		"a slug": {`{"mode":"dag","nodes":{"größe":{"service":"s"}}}`,
+			func(p *flow.Plan) bool { return p.Root.Nodes["größe"].Exec.Service == "s" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, _ := define.Parse([]byte(tt.text))

@@ -63,38 +63,61 @@ func places() []place {
 	const dag, graph = "mode: dag\nnodes: {a: {%s}}", "start: a\nnodes: {a: {%s}}"
 	in := func(mode, field, rest string) string { return fmt.Sprintf(mode, field+": %s"+rest) }
 	out := []place{
-		{reflect.TypeFor[define.RetrySpec](), in(graph, "retry", ", service: s"), "nodes.a.retry", map[string]string{"max_attempts": "3"}, retryValues},
-		{reflect.TypeFor[define.RetrySpec](), in(graph, "retry", ", service: s"), "nodes.a.retry", map[string]string{"max_attempts": "3", "delay": "1s"}, retryValues},
-		{reflect.TypeFor[define.RetrySpec](), in(dag, "retry", ", service: s"), "nodes.a.retry", map[string]string{"max_attempts": "3", "backoff": "exponential"}, retryValues},
-		{reflect.TypeFor[define.EachOf](), in(dag, "each", ", service: s"), "nodes.a.each", map[string]string{"items": "$run.l"}, eachValues},
+		{reflect.TypeFor[define.RetrySpec](), in(graph, "retry", ", service: s"), "nodes.a.retry",
+			map[string]string{"max_attempts": "3"}, retryValues},
+		{reflect.TypeFor[define.RetrySpec](), in(graph, "retry", ", service: s"), "nodes.a.retry",
+			map[string]string{"max_attempts": "3", "delay": "1s"}, retryValues},
+		{reflect.TypeFor[define.RetrySpec](), in(dag, "retry", ", service: s"), "nodes.a.retry",
+			map[string]string{"max_attempts": "3", "backoff": "exponential"}, retryValues},
+		{reflect.TypeFor[define.EachOf](), in(dag, "each", ", service: s"), "nodes.a.each",
+			map[string]string{"items": "$run.l"}, eachValues},
 		{reflect.TypeFor[define.EachOf](), in(dag, "each", ", service: s"), "nodes.a.each", map[string]string{"count": "2"}, eachValues},
 		{reflect.TypeFor[define.When](), in(dag, "when", ", service: s"), "nodes.a.when", map[string]string{"if": "{b: 1}"}, whenValues},
-		{reflect.TypeFor[define.SignalOf](), in(dag, "signal", ", kind: wait_event"), "nodes.a.signal", map[string]string{"key": "$shared.s"}, signalValues},
-		{reflect.TypeFor[define.SignalOf](), in(dag, "signal", ", kind: approval"), "nodes.a.signal", map[string]string{"key": "$shared.s"}, signalValues},
-		{reflect.TypeFor[define.Schedule](), "schedule: %s\nstart: a\nnodes: {a: {service: s}}", "schedule", map[string]string{"cron": "'0 2 * * *'"}, scheduleValues},
-		{reflect.TypeFor[define.Schedule](), "schedule: %s\nstart: a\nnodes: {a: {service: s}}", "schedule", map[string]string{"every": "10m"}, scheduleValues},
-		{reflect.TypeFor[define.KeySpec](), "concurrency: %s\nmode: dag\nnodes: {a: {service: s}}", "concurrency", map[string]string{"limit": "1"}, keyValues},
-		{reflect.TypeFor[define.KeySpec](), in(graph, "concurrency", ", service: s"), "nodes.a.concurrency", map[string]string{"limit": "1"}, keyValues},
-		{reflect.TypeFor[define.KeySpec](), in(graph, "concurrency", ", service: s"), "nodes.a.concurrency", map[string]string{"limit": "1", "when_full": "refuse"}, keyValues},
-		{reflect.TypeFor[define.KeySpec](), in(dag, "rate", ", service: s"), "nodes.a.rate", map[string]string{"limit": "1", "per": "1s"}, keyValues},
-		{reflect.TypeFor[define.KeySpec](), in(dag, "rate", ", service: s"), "nodes.a.rate", map[string]string{"limit": "1", "per": "1s", "when_full": "refuse"}, keyValues},
-		{reflect.TypeFor[define.Defaults](), "mode: dag\ndefaults: %s\nnodes: {a: {service: s, when: {if: {b: 1}}}}", "defaults", map[string]string{}, defaultValues},
+		{reflect.TypeFor[define.SignalOf](), in(dag, "signal", ", kind: wait_event"),
+			"nodes.a.signal", map[string]string{"key": "$shared.s"}, signalValues},
+		{reflect.TypeFor[define.SignalOf](), in(dag, "signal", ", kind: approval"),
+			"nodes.a.signal", map[string]string{"key": "$shared.s"}, signalValues},
+		{reflect.TypeFor[define.Schedule](), "schedule: %s\nstart: a\nnodes: {a: {service: s}}",
+			"schedule", map[string]string{"cron": "'0 2 * * *'"}, scheduleValues},
+		{reflect.TypeFor[define.Schedule](), "schedule: %s\nstart: a\nnodes: {a: {service: s}}",
+			"schedule", map[string]string{"every": "10m"}, scheduleValues},
+		{reflect.TypeFor[define.KeySpec](), "concurrency: %s\nmode: dag\nnodes: {a: {service: s}}",
+			"concurrency", map[string]string{"limit": "1"}, keyValues},
+		{reflect.TypeFor[define.KeySpec](), in(graph, "concurrency", ", service: s"),
+			"nodes.a.concurrency", map[string]string{"limit": "1"}, keyValues},
+		{reflect.TypeFor[define.KeySpec](), in(graph, "concurrency", ", service: s"),
+			"nodes.a.concurrency", map[string]string{"limit": "1", "when_full": "refuse"}, keyValues},
+		{reflect.TypeFor[define.KeySpec](), in(dag, "rate", ", service: s"), "nodes.a.rate",
+			map[string]string{"limit": "1", "per": "1s"}, keyValues},
+		{reflect.TypeFor[define.KeySpec](), in(dag, "rate", ", service: s"), "nodes.a.rate",
+			map[string]string{"limit": "1", "per": "1s", "when_full": "refuse"}, keyValues},
+		{reflect.TypeFor[define.Defaults](),
+			"mode: dag\ndefaults: %s\nnodes: {a: {service: s, when: {if: {b: 1}}}}", "defaults",
+			map[string]string{}, defaultValues},
 	}
 	for _, program := range []map[string]string{
 		{"type": "process", "command": "c"}, {"type": "python", "file": "a.py"}, {"type": "python", "module": "m"},
-		{"type": "library", "file": "a.so"}, {"type": "container", "image": "i"}, {"type": "service", "service": "s"}, {"type": "func", "func": "f"},
+		{"type": "library", "file": "a.so"}, {"type": "container", "image": "i"},
+		{"type": "service", "service": "s"}, {"type": "func", "func": "f"},
 		{"type": "worker", "url": "http://127.0.0.1:8081", "command": "c"},
 	} {
 		out = append(out, place{reflect.TypeFor[define.ExecOf](), in(dag, "exec", ""), "nodes.a.exec", program, programValues},
-			place{reflect.TypeFor[define.Resources](), "mode: dag\nnodes: {a: {exec: " + node(program).with(map[string]string{"resources": "%s"}).String() + "}}",
+			place{reflect.TypeFor[define.Resources](),
+				"mode: dag\nnodes: {a: {exec: " + node(program).with(
+					map[string]string{"resources": "%s"}).String() + "}}",
 				"nodes.a.exec", map[string]string{}, resourceValues})
 	}
 	for _, script := range []map[string]string{{"cmd": "c"}, {"code": "x"}} {
-		out = append(out, place{reflect.TypeFor[flow.Script](), "mode: dag\nnodes: {a: {script: %s}}", "nodes.a.script", script, scriptValues},
-			place{reflect.TypeFor[flow.Script](), "start: a\nnodes: {a: {exec_type: local_script, script: %s}}", "nodes.a.script", script, scriptValues})
+		out = append(out, place{reflect.TypeFor[flow.Script](),
+			"mode: dag\nnodes: {a: {script: %s}}", "nodes.a.script", script, scriptValues},
+			place{reflect.TypeFor[flow.Script](),
+				"start: a\nnodes: {a: {exec_type: local_script, script: %s}}", "nodes.a.script",
+				script, scriptValues})
 	}
 	for _, handler := range []map[string]string{
-		{"service": "s"}, {"exec_type": "local_func", "func": "f"}, {"exec_type": "local_script", "script": "{cmd: c}"}, {"service": "s", "exec_type": "queue"}, {"route": "direct"},
+		{"service": "s"}, {"exec_type": "local_func", "func": "f"},
+		{"exec_type": "local_script", "script": "{cmd: c}"}, {"service": "s", "exec_type": "queue"},
+		{"route": "direct"},
 	} {
 		for at, text := range map[string]string{
 			"nodes.a.when.cond":  "mode: dag\nnodes: {a: {service: s, when: {cond: %s}}}",
@@ -109,13 +132,16 @@ func places() []place {
 
 var (
 	resourceValues = map[string]string{"cpu": "2", "memory": "1Gi"}
-	scriptValues   = map[string]string{"cmd": "d", "args": "[a]", "code": "y", "language": "python", "timeout_ms": "5", "env": "{A: b}", "work_dir": "w",
+	scriptValues   = map[string]string{"cmd": "d", "args": "[a]", "code": "y", "language": "python",
+		"timeout_ms": "5", "env": "{A: b}", "work_dir": "w",
 		"stdin_mode": "json", "output_mode": "json", "stderr_mode": "log"}
-	retryValues   = map[string]string{"max_attempts": "4", "delay": "2s", "backoff": "exponential or fixed", "max_delay": "9s", "jitter": "0.5"}
+	retryValues = map[string]string{"max_attempts": "4", "delay": "2s",
+		"backoff": "exponential or fixed", "max_delay": "9s", "jitter": "0.5"}
 	eachValues    = map[string]string{"items": "$run.m", "count": "3", "concurrency": "2", "on_error": "fail_fast"}
 	whenValues    = map[string]string{"if": "{c: 1}", "if_not": "{d: 1}", "expr": "'1 == 1'", "cond": "{service: q}"}
 	signalValues  = map[string]string{"key": "$shared.other", "timeout": "3s"}
-	defaultValues = map[string]string{"retry": "{max_attempts: 4}", "timeout": "3s", "exec_type": "queue", "route": "queue", "skip_mode": "optional"}
+	defaultValues = map[string]string{"retry": "{max_attempts: 4}", "timeout": "3s",
+		"exec_type": "queue", "route": "queue", "skip_mode": "optional"}
 )
 
 // fieldNames returns the names of the fields of an object.

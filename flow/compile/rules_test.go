@@ -221,7 +221,9 @@ func TestEveryRuleOfDagModeReportsProblemPlaceAndAdvice(t *testing.T) {
 			`1:1: warning: start_delay: unknown field, ignored`,
 		}},
 		{`nodes: {a: {service: s, start_timeout: 3s}}`, []string{
-			`1:40: nodes.a.start_timeout: has no effect on this executor: it is for jobs of a queue, and for workers that report by an object store: set route: queue, or exec: {report: object_store}`,
+			`1:40: nodes.a.start_timeout: has no effect on this executor: it is for jobs of a ` +
+				`queue, and for workers that report by an object store: set route: queue, or ` +
+				`exec: {report: object_store}`,
 		}},
 		{`nodes: {x: {service: s}, B: {kind: branch, flow: {nodes: {a: {service: s, depends_on: [x]}}}}}`, []string{
 			`1:88: nodes.B.flow.nodes.a.depends_on[0]: unknown node "x"`,
@@ -245,7 +247,8 @@ func TestEveryRuleOfDagModeReportsProblemPlaceAndAdvice(t *testing.T) {
 			`1:43: nodes.a.inputs.x.ref: "$foo.y" begins with "$foo": references begin with $run, $deps, $shared or $params`,
 		}},
 		{`nodes: {a: {service: s, input: {x: 1}}}`, []string{
-			`1:25: nodes.a.input: has no effect on this executor: it is a part of a merged input: set input_shape: merged, or write inputs or prep`,
+			`1:25: nodes.a.input: has no effect on this executor: it is a part of a merged ` +
+				`input: set input_shape: merged, or write inputs or prep`,
 		}},
 		{"input_shape: merged\nnodes: {a: {service: s, input: 3}}", []string{
 			`2:32: nodes.a.input: must be an object, is a number`,
@@ -254,7 +257,8 @@ func TestEveryRuleOfDagModeReportsProblemPlaceAndAdvice(t *testing.T) {
 			`1:14: input_shape: unknown word "odd": write run_deps, deps, merged or mapped`,
 		}},
 		{`nodes: {a: {service: s, prep: {service: t}}}`, []string{
-			`1:41: nodes.a.prep.service: has no effect on this executor: only a branch has a handler in prep: a fanout names one in each.items`,
+			`1:41: nodes.a.prep.service: has no effect on this executor: only a branch has a ` +
+				`handler in prep: a fanout names one in each.items`,
 		}},
 		{"on_error: maybe\nnodes: {a: {service: s}}", []string{
 			`1:11: on_error: unknown word "maybe": write continue or fail_fast`,
@@ -323,7 +327,8 @@ func TestEveryRuleOfDagModeReportsProblemPlaceAndAdvice(t *testing.T) {
 		{`nodes: {a: {service: s}, b: {service: s, depends_on: [a], input_shape: merged, input: {a: 1}}}`, []string{
 			`1:91: warning: nodes.b.input.a: is never seen: the output of the dependency lies over it`,
 		}},
-		{"mode: dag\nnodes: {a: {service: s, post: {output_key: x}, failure_strategy: continue, max_parallel: 2, on_error: fail, skip_mode: fail}}", []string{
+		{"mode: dag\nnodes: {a: {service: s, post: {output_key: x}, failure_strategy: continue, " +
+			"max_parallel: 2, on_error: fail, skip_mode: fail}}", []string{
 			`2:44: nodes.a.post.output_key: has no effect on this executor: the nodes that depend on it get its output`,
 			`2:66: nodes.a.failure_strategy: has no effect on this executor: write on_exhausted, or each: {on_error: …}`,
 			`2:90: nodes.a.max_parallel: has no effect on this executor: write each: {concurrency: …}`,
@@ -331,42 +336,62 @@ func TestEveryRuleOfDagModeReportsProblemPlaceAndAdvice(t *testing.T) {
 			`2:120: nodes.a.skip_mode: has no effect on this executor: without a condition nothing is skipped: add when, or leave it out`,
 		}},
 		{"start: a\nnodes: {a: {service: s}, b: {service: s, depends_on: [a], when: {if: {}}, start_delay: 1s}}", []string{
-			`2:42: nodes.b.depends_on: has no effect on this executor: write edges, or leave out start and edges, which make the flow a graph`,
+			`2:42: nodes.b.depends_on: has no effect on this executor: write edges, or leave ` +
+				`out start and edges, which make the flow a graph`,
 			`2:59: nodes.b.when: has no effect on this executor: write kind: choice`,
 			`2:88: nodes.b.start_delay: has no effect on this executor: write a node of kind timer`,
 		}},
-		{"mode: dag\nresult: x\nnodes:\n  a: {service: s, exec_type: queue, route: push}\n  b: {service: s, inputs: {x: {const: 1}}, prep: {input_key: $run.x}}\n" +
-			"  c: {service: s, prep: {input_key: $run.x}, input_shape: deps}\n  d: {route: direct, heartbeat_timeout: 1s}\n  e: {service: s, when: {cond: {service: c, route: direct}}}", []string{
-			`2:9: result: has no effect in a dag: write a node of kind output`,
-			`4:44: nodes.a.route: says otherwise than exec_type: give one of them`,
-			`5:44: nodes.b.prep: the input is said by inputs already: give one of them`,
-			`6:59: nodes.c.input_shape: has no effect on this executor: inputs or prep make the input, or neither a handler nor a pattern of when gets one`,
-			`7:41: nodes.d.heartbeat_timeout: has no effect on this executor: it is for jobs of a queue, and for workers that report by an object store: set route: queue, or exec: {report: object_store}`,
-			`8:52: nodes.e.when.cond.route: a direct node has no handler: leave out its service, func or script, or choose another route`,
-		}},
-		{"nodes:\n  B: {kind: branch, service: s, on_exhausted: skip, params: {a: 1}, input: {a: 1}, inputs: {x: {const: 1}}, retry: {max_attempts: 2},\n" +
+		{"mode: dag\nresult: x\nnodes:\n  a: {service: s, exec_type: queue, route: push}\n  b: " +
+			"{service: s, inputs: {x: {const: 1}}, prep: {input_key: $run.x}}\n" +
+			"  c: {service: s, prep: {input_key: $run.x}, input_shape: deps}\n  d: {route: " +
+			"direct, heartbeat_timeout: 1s}\n  e: {service: s, when: {cond: {service: c, route: direct}}}",
+			[]string{
+				`2:9: result: has no effect in a dag: write a node of kind output`,
+				`4:44: nodes.a.route: says otherwise than exec_type: give one of them`,
+				`5:44: nodes.b.prep: the input is said by inputs already: give one of them`,
+				`6:59: nodes.c.input_shape: has no effect on this executor: inputs or prep make the ` +
+					`input, or neither a handler nor a pattern of when gets one`,
+				`7:41: nodes.d.heartbeat_timeout: has no effect on this executor: it is for jobs of ` +
+					`a queue, and for workers that report by an object store: set route: queue, or ` +
+					`exec: {report: object_store}`,
+				`8:52: nodes.e.when.cond.route: a direct node has no handler: leave out its ` +
+					`service, func or script, or choose another route`,
+			}},
+		{"nodes:\n  B: {kind: branch, service: s, on_exhausted: skip, params: {a: 1}, input: " +
+			"{a: 1}, inputs: {x: {const: 1}}, retry: {max_attempts: 2},\n" +
 			"    labels: [x], timeout: 3s, flow: {nodes: {x: {service: s}}}}", []string{
 			`2:30: nodes.B.service: has no effect on this branch: it has no jobs of its own: give it to the nodes inside`,
-			`2:47: nodes.B.on_exhausted: has no effect on this branch: nothing of it can fail by itself: leave it out, or give it to the nodes inside`,
+			`2:47: nodes.B.on_exhausted: has no effect on this branch: nothing of it can fail ` +
+				`by itself: leave it out, or give it to the nodes inside`,
 			`2:53: nodes.B.params: has no effect on this branch: give it to the nodes inside, or write prep`,
-			`2:69: nodes.B.input: has no effect on this branch: it is a part of a merged input: set input_shape: merged, or write inputs or prep`,
-			`2:84: nodes.B.inputs: has no effect on this branch: a unit gets its item, with input_shape: merged beside the rest; of a branch write prep`,
+			`2:69: nodes.B.input: has no effect on this branch: it is a part of a merged input: ` +
+				`set input_shape: merged, or write inputs or prep`,
+			`2:84: nodes.B.inputs: has no effect on this branch: a unit gets its item, with ` +
+				`input_shape: merged beside the rest; of a branch write prep`,
 			`2:109: nodes.B.retry: has no effect on this branch: it has no attempts to repeat: give it to the nodes that do the work`,
 			`3:5: nodes.B.labels: has no effect on this branch: no worker carries it out: give it to the nodes inside, or choose workers`,
 			`3:27: nodes.B.timeout: has no effect on this branch: nothing in it can be late: give it to the nodes inside`,
 		}},
-		{"mode: dag\nnodes:\n  t: {kind: timer, params: {delay_ms: 1}, service: s, retry: {max_attempts: 2}, on_exhausted: skip, inputs: {x: {const: 1}}}\n" +
-			"  w: {kind: wait_event, params: {signal_key: $shared.k}, func: f, labels: [x], prep: {input_key: $run}, on_exhausted: skip}", []string{
+		{"mode: dag\nnodes:\n  t: {kind: timer, params: {delay_ms: 1}, service: s, retry: " +
+			"{max_attempts: 2}, on_exhausted: skip, inputs: {x: {const: 1}}}\n" +
+			"  w: {kind: wait_event, params: {signal_key: $shared.k}, func: f, labels: [x], " +
+			"prep: {input_key: $run}, on_exhausted: skip}", []string{
 			`3:52: nodes.t.service: has no effect on this timer: it has no jobs of its own: give it to the nodes inside`,
 			`3:55: nodes.t.retry: has no effect on this timer: it has no attempts to repeat: give it to the nodes that do the work`,
-			`3:95: nodes.t.on_exhausted: has no effect on this timer: nothing of it can fail by itself: leave it out, or give it to the nodes inside`,
-			`3:101: nodes.t.inputs: has no effect on this timer: a unit gets its item, with input_shape: merged beside the rest; of a branch write prep`,
+			`3:95: nodes.t.on_exhausted: has no effect on this timer: nothing of it can fail by ` +
+				`itself: leave it out, or give it to the nodes inside`,
+			`3:101: nodes.t.inputs: has no effect on this timer: a unit gets its item, with ` +
+				`input_shape: merged beside the rest; of a branch write prep`,
 			`4:64: nodes.w.func: has no effect on this wait_event: a function is called with exec_type: local_func and without a service`,
-			`4:67: nodes.w.labels: has no effect on this wait_event: no worker carries it out: give it to the nodes inside, or choose workers`,
-			`4:98: nodes.w.prep.input_key: has no effect on this wait_event: a unit gets its item, with input_shape: merged beside the rest`,
+			`4:67: nodes.w.labels: has no effect on this wait_event: no worker carries it out: ` +
+				`give it to the nodes inside, or choose workers`,
+			`4:98: nodes.w.prep.input_key: has no effect on this wait_event: a unit gets its ` +
+				`item, with input_shape: merged beside the rest`,
 		}},
-		{"mode: dag\nnodes:\n  a: {exec: {service: s}, service: t}\n  b: {exec: {type: shell}}\n  c: {exec: {service: s, func: f}}\n  d: {exec: {service: s}, delay: 3s}\n" +
-			"  e: {exec: {service: s}, signal: {key: k}}\n  t: {kind: timer, delay: 3, params: {delay_ms: 5}}\n  w: {kind: wait_event, signal: {key: k}, params: {signal_key: x}}", []string{
+		{"mode: dag\nnodes:\n  a: {exec: {service: s}, service: t}\n  b: {exec: {type: " +
+			"shell}}\n  c: {exec: {service: s, func: f}}\n  d: {exec: {service: s}, delay: 3s}\n" +
+			"  e: {exec: {service: s}, signal: {key: k}}\n  t: {kind: timer, delay: 3, params: " +
+			"{delay_ms: 5}}\n  w: {kind: wait_event, signal: {key: k}, params: {signal_key: x}}", []string{
 			`3:7: nodes.a.exec: says the same as service, func, script and exec_type: give one of them`,
 			`4:20: nodes.b.exec.type: unknown word "shell": write service, func, process, python, library, container or worker`,
 			`5:7: nodes.c.exec: is a service or a func, not both`,
@@ -375,7 +400,8 @@ func TestEveryRuleOfDagModeReportsProblemPlaceAndAdvice(t *testing.T) {
 			`8:27: nodes.t.delay: a number has no unit here: write for example 30s or 250ms`,
 			`9:39: nodes.w.signal.key: says the same as params.signal_key: give one of them`,
 		}},
-		{"profile: ork\nsteps: {}\nnodes: {a: {service: s, maxAttempts: 2, baseDelay: 1, ifNot: {}, whenExhausted: skip, dependsOn: []}}", []string{
+		{"profile: ork\nsteps: {}\nnodes: {a: {service: s, maxAttempts: 2, baseDelay: 1, ifNot: " +
+			"{}, whenExhausted: skip, dependsOn: []}}", []string{
 			`2:1: warning: steps: unknown field, ignored: did you mean nodes?`,
 			`3:25: warning: nodes.a.maxAttempts: unknown field, ignored: did you mean retry: {max_attempts: …}?`,
 			`3:41: warning: nodes.a.baseDelay: unknown field, ignored: did you mean retry: {delay: …}?`,
@@ -383,17 +409,22 @@ func TestEveryRuleOfDagModeReportsProblemPlaceAndAdvice(t *testing.T) {
 			`3:66: warning: nodes.a.whenExhausted: unknown field, ignored: did you mean on_exhausted?`,
 			`3:87: warning: nodes.a.dependsOn: unknown field, ignored: did you mean depends_on?`,
 		}},
-		{"mode: dag\nnodes:\n  a: {service: s, each: {items: $run}, inputs: {x: {const: 1}}}\n  b: {service: s, each: {items: $run}, prep: {input_key: $run.x}}\n" +
-			"  c: {service: s, each: {items: $run}, inputs: {x: {ref: $item.id}}}\n  d: {service: s, each: {count: 2}, inputs: {x: {const: 1}}}", []string{
-			`3:40: nodes.a.inputs: has no effect on this fanout: a unit gets its item, with input_shape: merged beside the rest; of a branch write prep`,
+		{"mode: dag\nnodes:\n  a: {service: s, each: {items: $run}, inputs: {x: {const: 1}}}\n  " +
+			"b: {service: s, each: {items: $run}, prep: {input_key: $run.x}}\n" +
+			"  c: {service: s, each: {items: $run}, inputs: {x: {ref: $item.id}}}\n  d: " +
+			"{service: s, each: {count: 2}, inputs: {x: {const: 1}}}", []string{
+			`3:40: nodes.a.inputs: has no effect on this fanout: a unit gets its item, with ` +
+				`input_shape: merged beside the rest; of a branch write prep`,
 			`4:58: nodes.b.prep.input_key: has no effect on this fanout: a unit gets its item, with input_shape: merged beside the rest`,
-			`5:40: nodes.c.inputs: has no effect on this fanout: a unit gets its item, with input_shape: merged beside the rest; of a branch write prep`,
+			`5:40: nodes.c.inputs: has no effect on this fanout: a unit gets its item, with ` +
+				`input_shape: merged beside the rest; of a branch write prep`,
 			`5:58: nodes.c.inputs.x.ref: "$item.id" cannot be referred to: a unit gets its item as it is`,
 		}},
 		{"profile: ork\nnodes: {}", []string{
 			`2:1: nodes: there are none: an Ork workflow has one at least`,
 		}},
-		{"mode: dag\ndefaults: {retry: {max_attempts: 0, delay: 3, backoff: linear, jitter: 2}, timeout: 5, exec_type: ftp, route: pigeon, skip_mode: hop}\n" +
+		{"mode: dag\ndefaults: {retry: {max_attempts: 0, delay: 3, backoff: linear, jitter: 2}, " +
+			"timeout: 5, exec_type: ftp, route: pigeon, skip_mode: hop}\n" +
 			"nodes: {a: {service: s}, b: {service: s, when: {cond: {service: c}}}}", []string{
 			`2:34: defaults.retry.max_attempts: must be 1 at least: the first attempt is one of them`,
 			`2:44: defaults.retry.delay: a number has no unit here: write for example 30s or 250ms`,

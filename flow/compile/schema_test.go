@@ -171,7 +171,8 @@ func TestTheWordsOfTheSchemaAreAccepted(t *testing.T) {
 			texts = append(texts, `{"start":"a","nodes":{"a":{"service":"s",%s}}}`)
 		}
 		for _, word := range words[name] {
-			require.True(t, slices.ContainsFunc(texts, func(text string) bool { return taken(text, name, word) }), "%s: %s is refused", name, word)
+			require.True(t, slices.ContainsFunc(texts,
+				func(text string) bool { return taken(text, name, word) }), "%s: %s is refused", name, word)
 		}
 		require.False(t, taken(texts[len(texts)-1], name, "nonsense"), "%s takes any word", name)
 	}

@@ -54,7 +54,9 @@ var shapes = map[string]func(n int) string{
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			fmt.Fprintf(&b, `"b%d":{"kind":"branch","flow":{"nodes":{"x":{"service":"s"},"c":{"kind":"branch","depends_on":["x"],"flow":{"nodes":{"y":{"service":"s"},"f":{"service":"s","depends_on":["y"],"each":{"items":{"service":"r"}}}}}}}}}`, i)
+			fmt.Fprintf(&b,
+				`"b%d":{"kind":"branch","flow":{"nodes":{"x":{"service":"s"},"c":{"kind":"branch","depends_on":["x"],"flow":{"nodes":{"y":{"service":"s"},"f":{"service":"s","depends_on":["y"],"each":{"items":{"service":"r"}}}}}}}}}`,
+				i)
 		}
 		b.WriteString(`}}`)
 		return b.String()

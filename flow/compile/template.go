@@ -135,6 +135,7 @@ func (c *checker) checkVarRef(ref string, n *define.Node, kind flow.Kind, src *d
 		c.checkRunRef(text, path, at)
 	case head == "run", head == "shared", head == "input", head == "item":
 	default:
-		c.Errorf(at, "${%.80s} begins with none of params, run, deps, shared, input and item: write $${%.80s} for the text itself", ref, ref)
+		c.Errorf(at, "${%.80s} begins with none of params, run, deps, shared, input and item: "+
+			"write $${%.80s} for the text itself", ref, ref)
 	}
 }

@@ -27,9 +27,13 @@ func TestRulesOfVariables(t *testing.T) {
 		"${deps.b.x} ${no}": "${no} begins with none of params, run, deps, shared, input and item: write $${no} for the text itself",
 	} {
 		for form, definition := range map[string]string{
-			"dag":    "inputs: {day: text}\nnodes:\n  b: {service: s}\n  a:\n    depends_on: [b]\n    exec:\n      type: process\n      command: x\n      env: {A: '" + text + "'}\n",
-			"worker": "inputs: {day: text}\nnodes:\n  b: {service: s}\n  a:\n    depends_on: [b]\n    exec:\n      type: process\n      service: w\n      command: x\n      env: {A: '" + text + "'}\n",
-			"graph":  "inputs: {day: text}\nstart: a\nnodes:\n  a:\n    exec:\n      type: process\n      command: x\n      env: {A: '" + text + "'}\n",
+			"dag": "inputs: {day: text}\nnodes:\n  b: {service: s}\n  a:\n    depends_on: " +
+				"[b]\n    exec:\n      type: process\n      command: x\n      env: {A: '" + text + "'}\n",
+			"worker": "inputs: {day: text}\nnodes:\n  b: {service: s}\n  a:\n    depends_on: " +
+				"[b]\n    exec:\n      type: process\n      service: w\n      command: x\n      env: {A: '" +
+				text + "'}\n",
+			"graph": "inputs: {day: text}\nstart: a\nnodes:\n  a:\n    exec:\n      type: " +
+				"process\n      command: x\n      env: {A: '" + text + "'}\n",
 		} {
 			_, problems := compile.Text([]byte(definition), flow.Limits{})
 			if form == "graph" && len(text) > 7 && (text[:7] == "${deps." || text[:4] == "a ${") {

@@ -125,9 +125,11 @@ func (c *checker) neverTaken(s *scopeSource, edges []int, actions []string, open
 			c.Warnf(place, "node %.80q does not end with the action %.80q: did you mean %s?", e.From, e.Action, meant)
 		case open:
 		case len(actions) == 0:
-			c.Warnf(place, "node %.80q never ends with the action %.80q: write default, or error for what follows a failure", e.From, e.Action)
+			c.Warnf(place, "node %.80q never ends with the action %.80q: write default, or "+
+				"error for what follows a failure", e.From, e.Action)
 		default:
-			c.Warnf(place, "node %.80q never ends with the action %.80q: it ends with %.200s", e.From, e.Action, strings.Join(actions, ", "))
+			c.Warnf(place, "node %.80q never ends with the action %.80q: it ends with %.200s",
+				e.From, e.Action, strings.Join(actions, ", "))
 		}
 	}
 	return met
@@ -145,7 +147,8 @@ func (c *checker) neverFollowed(s *scopeSource, edges []int, all []endAction, me
 	}
 	for _, a := range all {
 		if !slices.Contains(served, a.action) && !met[a.action] {
-			c.Warnf(a.at, "no edge has the action %.80q, so the flow ends after it%s (if that is meant, write an edge with to: \"\")", a.action, guessFrom(a.action, served))
+			c.Warnf(a.at, "no edge has the action %.80q, so the flow ends after it%s (if that "+
+				"is meant, write an edge with to: \"\")", a.action, guessFrom(a.action, served))
 		}
 	}
 }

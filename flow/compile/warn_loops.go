@@ -33,7 +33,9 @@ func (c *checker) endlessLoops(g *flow.PlanScope, at *define.Place) {
 			for _, member := range loop {
 				told[member] = true
 			}
-			c.Warnf(at.Key("nodes").Key(key), "the loop %.200s has no work, wait or timer in it: a task that goes round it fails after 10000 steps", strings.Join(append(loop, key), " → "))
+			c.Warnf(at.Key("nodes").Key(key), "the loop %.200s has no work, wait or timer in "+
+				"it: a task that goes round it fails after 10000 steps",
+				strings.Join(append(loop, key), " → "))
 		}
 	}
 }
@@ -96,7 +98,8 @@ func (c *checker) unheardWrites(s *scopeSource, g *flow.PlanScope, at *define.Pl
 	}
 	warn := func(key, written string, at *define.Place) {
 		if by := waits[firstOf(written)]; by != "" && signalKeys[g.Nodes[key].Kind] == "" {
-			c.Warnf(at, "the key %.80q is what node %.80q waits for, which only a signal or an answer sets: what a node writes there ends no wait", written, by)
+			c.Warnf(at, "the key %.80q is what node %.80q waits for, which only a signal or an "+
+				"answer sets: what a node writes there ends no wait", written, by)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(g.Nodes)) {

@@ -55,7 +55,8 @@ func othersSet(nodes map[string]*define.Node) bool {
 		below := nodesInside(n)
 		switch {
 		case n == nil:
-		case signalKeys[flow.Kind(n.Kind)] != "", n.Flow != nil && n.Flow.Definition == nil, len(specialKeys(below, "")) > 0, othersSet(below):
+		case signalKeys[flow.Kind(n.Kind)] != "", n.Flow != nil && n.Flow.Definition == nil,
+			len(specialKeys(below, "")) > 0, othersSet(below):
 			return true
 		}
 	}
@@ -131,7 +132,8 @@ func (sc *sharedScope) checkInputKey(text string, at *define.Place) {
 		return
 	}
 	if !sc.written[text] && !sc.written[firstOf(text)] {
-		sc.Warnf(at, "%.80q is read as the key %.80q of shared, which no node writes%s", text, firstOf(text), define.Guess{Word: text, Names: sc.writtenKeys, Otherwise: "$params." + text})
+		sc.Warnf(at, "%.80q is read as the key %.80q of shared, which no node writes%s", text,
+			firstOf(text), define.Guess{Word: text, Names: sc.writtenKeys, Otherwise: "$params." + text})
 	}
 }
 

@@ -29,7 +29,8 @@ func TestProbablyUnintendedDefinitionsAreWarnings(t *testing.T) {
 			[]string{`4:3: warning: nodes.b: is never reached from "a": add an edge to it, or leave it out`},
 		},
 		"nodes that only lead to each other": {
-			"start: a\nnodes:\n  a: {service: s}\n  b: {service: s}\n  c: {service: s}\nedges: [{from: b, action: default, to: c}, {from: c, action: default, to: b}]\n",
+			"start: a\nnodes:\n  a: {service: s}\n  b: {service: s}\n  c: {service: s}\nedges: " +
+				"[{from: b, action: default, to: c}, {from: c, action: default, to: b}]\n",
 			[]string{
 				`4:3: warning: nodes.b: is never reached from "a": add an edge to it, or leave it out`,
 				`5:3: warning: nodes.c: is never reached from "a": add an edge to it, or leave it out`,
@@ -43,25 +44,34 @@ func TestProbablyUnintendedDefinitionsAreWarnings(t *testing.T) {
 			[]string{`5:40: edges[0].to: unknown node "shipp": did you mean ship?`},
 		},
 		"an edge for an approval that nobody gives": {
-			"start: a\nnodes:\n  a: {kind: approval, params: {approval_key: $shared.ok}}\n  b: {service: s}\nedges: [{from: a, action: aproved, to: b}, {from: a, action: question, to: b}]\n",
+			"start: a\nnodes:\n  a: {kind: approval, params: {approval_key: $shared.ok}}\n  b: " +
+				"{service: s}\nedges: [{from: a, action: aproved, to: b}, {from: a, action: " +
+				"question, to: b}]\n",
 			[]string{`5:27: warning: edges[0].action: node "a" does not end with the action "aproved": did you mean approved?`},
 		},
 		"an edge for a case that there is not": {
-			"start: a\nnodes:\n  a: {kind: choice, choice_cases: [{action: big, expr: {gt: [$params.n, 1]}}], default_action: small}\n  b: {service: s}\nedges: [{from: a, action: large, to: b}, {from: a, action: small, to: b}]\n",
+			"start: a\nnodes:\n  a: {kind: choice, choice_cases: [{action: big, expr: {gt: " +
+				"[$params.n, 1]}}], default_action: small}\n  b: {service: s}\nedges: [{from: " +
+				"a, action: large, to: b}, {from: a, action: small, to: b}]\n",
 			[]string{
-				`3:45: warning: nodes.a.choice_cases[0].action: no edge has the action "big", so the flow ends after it (if that is meant, write an edge with to: "")`,
+				`3:45: warning: nodes.a.choice_cases[0].action: no edge has the action "big", ` +
+					`so the flow ends after it (if that is meant, write an edge with to: "")`,
 				`5:27: warning: edges[0].action: node "a" never ends with the action "large": it ends with big, small`,
 			},
 		},
 		"an action that has an edge to the end": {
-			"start: a\nnodes:\n  a: {kind: choice, choice_cases: [{action: big, expr: {gt: [$params.n, 1]}}], default_action: small}\n  b: {service: s}\nedges: [{from: a, action: big}, {from: a, action: small, to: b}]\n", nil,
+			"start: a\nnodes:\n  a: {kind: choice, choice_cases: [{action: big, expr: {gt: " +
+				"[$params.n, 1]}}], default_action: small}\n  b: {service: s}\nedges: [{from: " +
+				"a, action: big}, {from: a, action: small, to: b}]\n", nil,
 		},
 		"an edge of a node that has no actions": {
 			"start: a\nnodes:\n  a: {service: s}\n  b: {service: s}\nedges: [{from: a, action: done, to: b}]\n",
-			[]string{`5:27: warning: edges[0].action: node "a" never ends with the action "done": write default, or error for what follows a failure`},
+			[]string{`5:27: warning: edges[0].action: node "a" never ends with the action ` +
+				`"done": write default, or error for what follows a failure`},
 		},
 		"an action of the worker's choice": {
-			"start: a\nnodes:\n  a: {service: s, post: {action_key: next}}\n  b: {service: s}\nedges: [{from: a, action: done, to: b}]\n", nil,
+			"start: a\nnodes:\n  a: {service: s, post: {action_key: next}}\n  b: {service: " +
+				"s}\nedges: [{from: a, action: done, to: b}]\n", nil,
 		},
 		"a result that nobody writes": {
 			"start: a\nresult: pirce\nnodes:\n  a: {service: s, post: {output_key: price}}\n",
@@ -69,10 +79,12 @@ func TestProbablyUnintendedDefinitionsAreWarnings(t *testing.T) {
 		},
 		"a bare word that was meant to be a param": {
 			"start: a\nnodes:\n  a: {kind: foreach, service: s, prep: {input_key: items}}\n",
-			[]string{`3:52: warning: nodes.a.prep.input_key: "items" is read as the key "items" of shared, which no node writes: did you mean $params.items?`},
+			[]string{`3:52: warning: nodes.a.prep.input_key: "items" is read as the key "items" ` +
+				`of shared, which no node writes: did you mean $params.items?`},
 		},
 		"a bare word that is a key of shared": {
-			"start: a\nnodes:\n  a: {service: s, post: {output_key: items}}\n  b: {service: s, prep: {input_key: items.first}}\nedges: [{from: a, action: default, to: b}]\n", nil,
+			"start: a\nnodes:\n  a: {service: s, post: {output_key: items}}\n  b: {service: s, " +
+				"prep: {input_key: items.first}}\nedges: [{from: a, action: default, to: b}]\n", nil,
 		},
 		"a reference without its $": {
 			"start: a\nnodes:\n  a: {service: s, prep: {input_map: {n: params.n, title: Release notes}}}\n",
@@ -86,60 +98,83 @@ func TestProbablyUnintendedDefinitionsAreWarnings(t *testing.T) {
 			},
 		},
 		"a misspelled key of shared": {
-			"start: a\nnodes:\n  a: {service: s, post: {output_key: price}}\n  b: {service: s, prep: {input_key: $shared.pirce.net}}\nedges: [{from: a, action: default, to: b}]\n",
+			"start: a\nnodes:\n  a: {service: s, post: {output_key: price}}\n  b: {service: s, " +
+				"prep: {input_key: $shared.pirce.net}}\nedges: [{from: a, action: default, to: b}]\n",
 			[]string{`4:37: warning: nodes.b.prep.input_key: no node writes the key "pirce" of shared: did you mean $shared.price?`},
 		},
 		"a misspelled key of shared in an expression in CEL": {
-			"start: a\nnodes:\n  a: {service: s, post: {output_key: total}}\n  b: {kind: choice, choice_cases: [{action: x, expr: 'shared.total > 1 && shared.totl > 3'}]}\nedges: [{from: a, action: default, to: b}]\n",
+			"start: a\nnodes:\n  a: {service: s, post: {output_key: total}}\n  b: {kind: " +
+				"choice, choice_cases: [{action: x, expr: 'shared.total > 1 && shared.totl > " +
+				"3'}]}\nedges: [{from: a, action: default, to: b}]\n",
 			[]string{`4:75: warning: nodes.b.choice_cases[0].expr: no node writes the key "totl" of shared: did you mean shared.total?`},
 		},
 		"keys of shared that nobody writes": {
-			"start: a\nnodes:\n  a: {service: s, prep: {input_key: $shared.nope}}\n  b: {service: s, prep: {input_map: {n: $shared.other.n}}}\n" +
+			"start: a\nnodes:\n  a: {service: s, prep: {input_key: $shared.nope}}\n  b: " +
+				"{service: s, prep: {input_map: {n: $shared.other.n}}}\n" +
 				"  c: {kind: choice, choice_cases: [{action: x, expr: {gt: [$shared.third, 1]}}, {action: y, expr: shared.fourth > 1}]}\n" +
 				"edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]\n",
 			[]string{
-				`3:37: warning: nodes.a.prep.input_key: no node writes the key "nope" of shared, and none waits for a signal, which could set it`,
-				`4:41: warning: nodes.b.prep.input_map.n: no node writes the key "other" of shared, and none waits for a signal, which could set it`,
-				`5:60: warning: nodes.c.choice_cases[0].expr.gt[0]: no node writes the key "third" of shared, and none waits for a signal, which could set it`,
-				`5:99: warning: nodes.c.choice_cases[1].expr: no node writes the key "fourth" of shared, and none waits for a signal, which could set it`,
+				`3:37: warning: nodes.a.prep.input_key: no node writes the key "nope" of ` +
+					`shared, and none waits for a signal, which could set it`,
+				`4:41: warning: nodes.b.prep.input_map.n: no node writes the key "other" of ` +
+					`shared, and none waits for a signal, which could set it`,
+				`5:60: warning: nodes.c.choice_cases[0].expr.gt[0]: no node writes the key ` +
+					`"third" of shared, and none waits for a signal, which could set it`,
+				`5:99: warning: nodes.c.choice_cases[1].expr: no node writes the key "fourth" ` +
+					`of shared, and none waits for a signal, which could set it`,
 			},
 		},
 		"a key of shared that a signal may set": {
-			"start: a\nnodes:\n  a: {service: s, prep: {input_key: $shared.nope}}\n  b: {kind: approval, params: {approval_key: $shared.ok}}\nedges: [{from: a, action: default, to: b}]\n", nil,
+			"start: a\nnodes:\n  a: {service: s, prep: {input_key: $shared.nope}}\n  b: {kind: " +
+				"approval, params: {approval_key: $shared.ok}}\nedges: [{from: a, action: " +
+				"default, to: b}]\n", nil,
 		},
 		"a key of shared that a flow which is not at hand may set": {
-			"start: a\nnodes:\n  a: {service: s, prep: {input_key: $shared.nope}}\n  b: {kind: subflow, flow: other}\nedges: [{from: a, action: default, to: b}]\n",
+			"start: a\nnodes:\n  a: {service: s, prep: {input_key: $shared.nope}}\n  b: {kind: " +
+				"subflow, flow: other}\nedges: [{from: a, action: default, to: b}]\n",
 			[]string{`4:28: nodes.b.flow: unknown flow "other": publish it first`},
 		},
 		"a key of shared that undoing a part sets": {
-			"start: a\nnodes:\n  a: {kind: subflow, subflow: {start: x, nodes: {x: {service: s, compensate: u}, u: {service: s, prep: {input_key: $shared.far}, post: {output_key: undone}}}}}\n" +
+			"start: a\nnodes:\n  a: {kind: subflow, subflow: {start: x, nodes: {x: {service: s, " +
+				"compensate: u}, u: {service: s, prep: {input_key: $shared.far}, post: " +
+				"{output_key: undone}}}}}\n" +
 				"  b: {service: s, prep: {input_key: $shared.undone}}\nedges: [{from: a, action: error, to: b}]\n", nil,
 		},
 		"a key of the shared around a subflow": {
-			"start: a\nnodes:\n  a: {service: s, post: {output_key: total}}\n  b: {kind: subflow, subflow: {start: x, nodes: {x: {service: s, prep: {input_key: $shared.total}}}}}\nedges: [{from: a, action: default, to: b}]\n",
-			[]string{`4:84: warning: nodes.b.subflow.nodes.x.prep.input_key: no node writes the key "total" of shared here: a flow inside another one has a shared state of its own`},
+			"start: a\nnodes:\n  a: {service: s, post: {output_key: total}}\n  b: {kind: " +
+				"subflow, subflow: {start: x, nodes: {x: {service: s, prep: {input_key: " +
+				"$shared.total}}}}}\nedges: [{from: a, action: default, to: b}]\n",
+			[]string{`4:84: warning: nodes.b.subflow.nodes.x.prep.input_key: no node writes the ` +
+				`key "total" of shared here: a flow inside another one has a shared state of its own`},
 		},
 		"a misspelled param of a wait": {
 			"start: a\nnodes:\n  a: {kind: wait_event, params: {signal_kye: $shared.x}}\n",
 			[]string{`3:46: warning: nodes.a.params.signal_kye: no wait_event reads this: did you mean signal_key?`},
 		},
 		"a condition about what the node does not see": {
-			"nodes:\n  check: {service: s}\n  b:\n    service: s\n    depends_on: [check]\n    when: {if: {chek: {n: 1}, check: {n: 1}, run: {}}, if_not: {b: {}}}\n",
+			"nodes:\n  check: {service: s}\n  b:\n    service: s\n    depends_on: [check]\n    " +
+				"when: {if: {chek: {n: 1}, check: {n: 1}, run: {}}, if_not: {b: {}}}\n",
 			[]string{
 				`6:17: warning: nodes.b.when.if.chek: the node sees no "chek", so this is never met: did you mean check?`,
 				`6:65: warning: nodes.b.when.if_not.b: the node sees no "b", so this is always met`,
 			},
 		},
 		"a condition about an input of another shape": {
-			"input_shape: deps\nnodes:\n  a: {service: s, when: {if: {any: 1}}}\n  b: {service: s, depends_on: [a], when: {if: {run: {n: 1}}}}\n  c: {service: s, depends_on: [a], input_shape: merged, when: {if: {n: 1}}}\n",
+			"input_shape: deps\nnodes:\n  a: {service: s, when: {if: {any: 1}}}\n  b: {service: " +
+				"s, depends_on: [a], when: {if: {run: {n: 1}}}}\n  c: {service: s, depends_on: " +
+				"[a], input_shape: merged, when: {if: {n: 1}}}\n",
 			[]string{`4:48: warning: nodes.b.when.if.run: the node sees no "run", so this is never met`},
 		},
 		"an input that is made of itself": {
-			"start: a\nnodes:\n  a: {service: s, compensate: u, prep: {input_map: {n: $input.n}}}\n  u: {service: s, prep: {input_key: $input}}\n",
-			[]string{`3:56: warning: nodes.a.prep.input_map.n: "$input.n" is null here, because prep is what makes the node's input: write $params. or $shared.`},
+			"start: a\nnodes:\n  a: {service: s, compensate: u, prep: {input_map: {n: " +
+				"$input.n}}}\n  u: {service: s, prep: {input_key: $input}}\n",
+			[]string{`3:56: warning: nodes.a.prep.input_map.n: "$input.n" is null here, because ` +
+				`prep is what makes the node's input: write $params. or $shared.`},
 		},
 		"an edge to a node that compensates": {
-			"start: a\nnodes:\n  a: {service: s, compensate: b}\n  b: {service: s}\n  c: {service: s}\nedges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]\n",
+			"start: a\nnodes:\n  a: {service: s, compensate: b}\n  b: {service: s}\n  c: " +
+				"{service: s}\nedges: [{from: a, action: default, to: b}, {from: b, action: " +
+				"default, to: c}]\n",
 			[]string{
 				`6:40: edges[0].to: node "b" compensates or runs finally: no edge leads there, or on from it`,
 				`6:51: edges[1].from: node "b" compensates or runs finally: no edge leads there, or on from it`,
@@ -182,9 +217,14 @@ func TestALoopWithoutAnyPauseIsAWarning(t *testing.T) {
 	} {
 		var want []string
 		if loops {
-			want = []string{`2:9: warning: nodes.a: the loop a → b → a has no work, wait or timer in it: a task that goes round it fails after 10000 steps`}
+			want = []string{`2:9: warning: nodes.a: the loop a → b → a has no work, wait or ` +
+				`timer in it: a task that goes round it fails after 10000 steps`}
 		}
-		require.Equal(t, want, slices.DeleteFunc(told(t, "start: a\nnodes: {"+nodes+"}\n"+back), func(p string) bool { return !strings.Contains(p, "loop") && !strings.Contains(p, "error") }), nodes)
+		require.Equal(t, want, slices.DeleteFunc(told(t, "start: a\nnodes: {"+nodes+"}\n"+back),
+			func(p string) bool {
+				return !strings.Contains(p, "loop") && !strings.Contains(p,
+					"error")
+			}), nodes)
 	}
 }
 
@@ -200,7 +240,8 @@ nodes:
 edges: [{from: a, action: default, to: w}, {from: w, action: default, to: t}, {from: t, action: default, to: p}, {from: p, action: default, to: q}]
 `
 	require.Equal(t, []string{
-		"4:46: warning: nodes.a.params.approval_key: " + wins + "approval_key wins over this and decides what approves, also without a person" + unless,
+		"4:46: warning: nodes.a.params.approval_key: " + wins +
+			"approval_key wins over this and decides what approves, also without a person" + unless,
 		"5:46: warning: nodes.w.params.signal_key: " + wins + "signal_key wins over this and decides what ends the wait" + unless,
 		"5:70: warning: nodes.w.params.timeout_ms: " + wins + "timeout_ms wins over this and decides how long it waits" + unless,
 		"6:39: warning: nodes.t.params.delay_ms: " + wins + "delay_ms wins over this and decides how long the timer waits" + unless,
@@ -211,14 +252,17 @@ edges: [{from: a, action: default, to: w}, {from: w, action: default, to: t}, {f
 }
 
 func TestAParamOfAChoiceIsAWarning(t *testing.T) {
-	const choice = "start: a\nnodes: {a: {kind: choice, params: {size: 1}, choice_cases: [{action: x, expr: {gt: [$params.size, 2]}}], default_action: y}}"
-	require.Equal(t, []string{"2:42: warning: nodes.a.params.size: always wins over what a task brings: for a default declare it in the inputs of the flow"}, told(t, choice))
+	const choice = "start: a\nnodes: {a: {kind: choice, params: {size: 1}, choice_cases: " +
+		"[{action: x, expr: {gt: [$params.size, 2]}}], default_action: y}}"
+	require.Equal(t, []string{"2:42: warning: nodes.a.params.size: always wins over what a task " +
+		"brings: for a default declare it in the inputs of the flow"}, told(t, choice))
 	require.Empty(t, told(t, "profile: pocketflow\n"+choice))
 }
 
 func TestWritingAnAwaitedKeyIsAWarning(t *testing.T) {
 	require.Equal(t, []string{
-		`3:38: warning: nodes.a.post.output_key: the key "decision" is what node "ask" waits for, which only a signal or an answer sets: what a node writes there ends no wait`,
+		`3:38: warning: nodes.a.post.output_key: the key "decision" is what node "ask" waits ` +
+			`for, which only a signal or an answer sets: what a node writes there ends no wait`,
 	}, told(t, `start: a
 nodes:
   a: {service: s, post: {output_key: decision}}

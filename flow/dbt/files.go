@@ -31,7 +31,8 @@ func (r *reader) reportError(file string, line, column int, format string, args 
 	case len(r.problems) > maxProblems:
 		return
 	}
-	r.problems = append(r.problems, define.Problem{File: file, Line: line, Column: column, Severity: define.SeverityError, Msg: fmt.Sprintf(format, args...)})
+	r.problems = append(r.problems, define.Problem{File: file, Line: line, Column: column,
+		Severity: define.SeverityError, Msg: fmt.Sprintf(format, args...)})
 }
 
 // readText returns the text of a file of the project, if it exists and is readable.
@@ -108,7 +109,8 @@ func (r *reader) addModel(p *Project, folder, file string) *sourceFile {
 	switch path.Ext(file) {
 	case ".sql":
 	case ".py":
-		r.reportError(at, 1, 1, "is a model in Python, whose references are not read: have dbt parse write %s, which says what it needs", Manifest)
+		r.reportError(at, 1, 1, "is a model in Python, whose references are not read: have dbt "+
+			"parse write %s, which says what it needs", Manifest)
 		return nil
 	default:
 		return nil
@@ -157,7 +159,9 @@ func (r *reader) connectRefs(p *Project, l projectLayout, s sourceFile) {
 		case ref.project != "" && l.name != "" && ref.project != l.name:
 		case p.nodes[ref.name] == nil:
 			names := func() []string { return slices.Sorted(maps.Keys(p.nodes)) }
-			r.reportError(path.Join(r.folder, s.file), ref.line, ref.column, "there is no model, seed or snapshot %.140s%s; if it is one of a package, have dbt parse write %s",
+			r.reportError(path.Join(r.folder, s.file), ref.line, ref.column,
+				"there is no model, seed or snapshot %.140s%s; if it is one of a package, have "+
+					"dbt parse write %s",
 				ref.name, define.Guess{Word: ref.name, Names: names}, Manifest)
 		default:
 			needs = append(needs, ref.name)

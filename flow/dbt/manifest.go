@@ -46,7 +46,8 @@ func (r *reader) readManifest(l projectLayout) *Project {
 		err = eachNode(io.LimitReader(file, maxManifest), func(key string, n *manifestNode) { r.addManifestNode(p, l, key, n, name) })
 	}
 	if err != nil {
-		r.reportError(name, 1, 1, "cannot be read: %s: have dbt parse write it anew, or delete it, and the files of the models are read", define.Reason(err))
+		r.reportError(name, 1, 1, "cannot be read: %s: have dbt parse write it anew, or delete "+
+			"it, and the files of the models are read", define.Reason(err))
 	}
 	return p
 }

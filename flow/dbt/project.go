@@ -155,7 +155,8 @@ func (r *reader) readLayout() (l projectLayout, found bool) {
 		said.Errorf(define.At("target-path"), "leads out of the project: name a folder inside of it")
 		l.target = "target"
 	}
-	l.models, l.seeds, l.snapshots = readFolders(raw, said, "model-paths", "models"), readFolders(raw, said, "seed-paths", "seeds"), readFolders(raw, said, "snapshot-paths", "snapshots")
+	l.models, l.seeds, l.snapshots = readFolders(raw, said, "model-paths", "models"),
+		readFolders(raw, said, "seed-paths", "seeds"), readFolders(raw, said, "snapshot-paths", "snapshots")
 	r.problems = append(r.problems, said.All().In(path.Join(r.folder, File))...)
 	return l, raw != nil
 }

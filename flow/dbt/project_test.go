@@ -69,10 +69,11 @@ func TestModelsAreSelectedByFolderPathOrName(t *testing.T) {
 		"fct_*":           "marts.core.fct_orders marts.fct_sales",
 		"marts.fct_*":     "marts.fct_sales",
 		"*.core.fct_*":    "marts.core.fct_orders",
-		"*":               "marts.core.dim_customers marts.core.fct_orders marts.fct_sales staging.stg_customers staging.stg_orders staging.stg_payments",
-		"staging":         "",
-		"core.*":          "",
-		"[":               "",
+		"*": "marts.core.dim_customers marts.core.fct_orders marts.fct_sales " +
+			"staging.stg_customers staging.stg_orders staging.stg_payments",
+		"staging": "",
+		"core.*":  "",
+		"[":       "",
 	} {
 		chosen, none := p.Select([]string{pattern})
 		var names []string
@@ -104,23 +105,47 @@ func TestUnreadablePartsAreReportedWithFileAndLine(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"a name that is made":     {map[string]string{"models/a.sql": "select 1\nfrom {{ ref(var('x')) }}"}, "p/models/a.sql:2:9: only dbt knows what this refers to: write ref('model') or ref('project', 'model'), or have dbt parse write target/manifest.json"},
-		"a version":               {map[string]string{"models/a.sql": "{{ ref('b', v=2) }}", "models/b.sql": ""}, "p/models/a.sql:1:4: only dbt knows"},
-		"no such model":           {map[string]string{"models/orders.sql": "", "models/x/a.sql": "--\n\n  {{ref('order')}}"}, "p/models/x/a.sql:3:5: there is no model, seed or snapshot order: did you mean orders?; if it is one of a package, have dbt parse write target/manifest.json"},
-		"an open template":        {map[string]string{"models/a.sql": "\n{{ ref('b') "}, "p/models/a.sql:2:1: a {{ without its }}"},
-		"an open statement":       {map[string]string{"models/a.sql": "{% if x "}, "p/models/a.sql:1:1: a {% without its %}"},
-		"an open comment":         {map[string]string{"models/a.sql": "é {# x"}, "p/models/a.sql:1:3: a {# without its #}"},
-		"an open text":            {map[string]string{"models/a.sql": "{{ 'x }}"}, "p/models/a.sql:1:1: a text in this template without its end"},
-		"an open raw":             {map[string]string{"models/a.sql": "x\n{% raw %} {% endra %}"}, "p/models/a.sql:2:1: a {% raw %} without its {% endraw %}"},
-		"a model in Python":       {map[string]string{"models/a.py": "def model(dbt, session): ..."}, "p/models/a.py:1:1: is a model in Python, whose references are not read: have dbt parse write target/manifest.json, which says what it needs"},
-		"two models of a name":    {map[string]string{"models/a.sql": "", "models/x/a.sql": ""}, "p/models/x/a.sql:1:1: has the name of the model models/a.sql: give one of them another, which dbt wants, too"},
-		"a large model":           {map[string]string{"models/a.sql": strings.Repeat(" ", define.MaxText+1)}, "p/models/a.sql:1:1: cannot be read: it has more than 1048576 bytes"},
-		"no manifest":             {map[string]string{"target/manifest.json": "[]"}, "p/target/manifest.json:1:1: cannot be read: it has [ where an object begins: have dbt parse write it anew, or delete it, and the files of the models are read"},
-		"half a manifest":         {map[string]string{"target/manifest.json": `{"nodes": {"model.shop.a": {"resource_type": "model"`}, "p/target/manifest.json:1:1: cannot be read: model.shop.a: unexpected EOF"},
-		"a manifest of no nodes":  {map[string]string{"target/manifest.json": `{"metadata": {}}`}, "p/target/manifest.json:1:1: cannot be read: it has no nodes"},
-		"a model of no path":      {map[string]string{"target/manifest.json": `{"nodes": {"model.shop.a": {"resource_type": "model"}}}`}, "p/target/manifest.json:1:1: the model model.shop.a has no path in it: have dbt parse write it anew"},
-		"paths that lead outside": {map[string]string{"dbt_project.yml": "name: x\nmodel-paths: [../other]\ntarget-path: /tmp\n"}, "p/dbt_project.yml:2:15: model-paths[0]: must be a folder inside of the project"},
-		"a project that is none":  {map[string]string{"dbt_project.yml": "name: [\n"}, "p/dbt_project.yml:"},
+		"a name that is made": {map[string]string{"models/a.sql": "select 1\nfrom {{ " +
+			"ref(var('x')) }}"}, "p/models/a.sql:2:9: only dbt knows what this refers to: write " +
+			"ref('model') or ref('project', 'model'), or have dbt parse write target/manifest.json"},
+		"a version": {map[string]string{"models/a.sql": "{{ ref('b', v=2) }}",
+			"models/b.sql": ""}, "p/models/a.sql:1:4: only dbt knows"},
+		"no such model": {map[string]string{"models/orders.sql": "",
+			"models/x/a.sql": "--\n\n  {{ref('order')}}"},
+			"p/models/x/a.sql:3:5: there is no model, seed or snapshot order: did you mean " +
+				"orders?; if it is one of a package, have dbt parse write target/manifest.json"},
+		"an open template": {map[string]string{"models/a.sql": "\n{{ ref('b') "},
+			"p/models/a.sql:2:1: a {{ without its }}"},
+		"an open statement": {map[string]string{"models/a.sql": "{% if x "},
+			"p/models/a.sql:1:1: a {% without its %}"},
+		"an open comment": {map[string]string{"models/a.sql": "é {# x"},
+			"p/models/a.sql:1:3: a {# without its #}"},
+		"an open text": {map[string]string{"models/a.sql": "{{ 'x }}"},
+			"p/models/a.sql:1:1: a text in this template without its end"},
+		"an open raw": {map[string]string{"models/a.sql": "x\n{% raw %} {% endra %}"},
+			"p/models/a.sql:2:1: a {% raw %} without its {% endraw %}"},
+		"a model in Python": {map[string]string{"models/a.py": "def model(dbt, session): ..."},
+			"p/models/a.py:1:1: is a model in Python, whose references are not read: have dbt " +
+				"parse write target/manifest.json, which says what it needs"},
+		"two models of a name": {map[string]string{"models/a.sql": "", "models/x/a.sql": ""},
+			"p/models/x/a.sql:1:1: has the name of the model models/a.sql: give one of them " +
+				"another, which dbt wants, too"},
+		"a large model": {map[string]string{"models/a.sql": strings.Repeat(" ",
+			define.MaxText+1)}, "p/models/a.sql:1:1: cannot be read: it has more than 1048576 bytes"},
+		"no manifest": {map[string]string{"target/manifest.json": "[]"},
+			"p/target/manifest.json:1:1: cannot be read: it has [ where an object begins: have " +
+				"dbt parse write it anew, or delete it, and the files of the models are read"},
+		"half a manifest": {map[string]string{"target/manifest.json": `{"nodes": {"model.shop.a": {"resource_type": "model"`},
+			"p/target/manifest.json:1:1: cannot be read: model.shop.a: unexpected EOF"},
+		"a manifest of no nodes": {map[string]string{"target/manifest.json": `{"metadata": {}}`},
+			"p/target/manifest.json:1:1: cannot be read: it has no nodes"},
+		"a model of no path": {map[string]string{"target/manifest.json": `{"nodes": {"model.shop.a": {"resource_type": "model"}}}`},
+			"p/target/manifest.json:1:1: the model model.shop.a has no path in it: have dbt " +
+				"parse write it anew"},
+		"paths that lead outside": {map[string]string{"dbt_project.yml": "name: x\nmodel-paths: " +
+			"[../other]\ntarget-path: /tmp\n"},
+			"p/dbt_project.yml:2:15: model-paths[0]: must be a folder inside of the project"},
+		"a project that is none": {map[string]string{"dbt_project.yml": "name: [\n"}, "p/dbt_project.yml:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, problems := dbt.Read(project(tt.files), "p")
@@ -156,7 +181,8 @@ func TestModelPathsCanBeConfigured(t *testing.T) {
 
 // FuzzRead checks that reading ends for any text of a model.
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{"{{ ref('a') }}", "{% raw %}{{{% endraw %}", "{#", "{% snapshot x %}{{ref(\"a\",'b')}}", "{{ {'a': (1, [2}} }}"} {
+	for _, text := range []string{"{{ ref('a') }}", "{% raw %}{{{% endraw %}", "{#",
+		"{% snapshot x %}{{ref(\"a\",'b')}}", "{{ {'a': (1, [2}} }}"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

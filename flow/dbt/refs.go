@@ -157,7 +157,8 @@ func (f *finder) readRefCall(begin int) {
 		name, isText = f.readArgument()
 	}
 	if said.name = name; !isText || !f.acceptToken(")") {
-		f.addFault(begin, "only dbt knows what this refers to: write ref('model') or ref('project', 'model'), or have dbt parse write "+Manifest)
+		f.addFault(begin, "only dbt knows what this refers to: write ref('model') or "+
+			"ref('project', 'model'), or have dbt parse write "+Manifest)
 		return
 	}
 	f.refs = append(f.refs, said)

@@ -97,17 +97,21 @@ func TestAFlowIsNotBuiltIntoItself(t *testing.T) {
 func TestKeysInGoAreThoseInText(t *testing.T) {
 	b := define.NewDag("crm").AtMost(2, "$params.customer").Priority(7)
 	fetch := b.Node("fetch").Service("fetch").AtMost(3, "$params.customer").Rate(10, time.Second, "").Priority(-5)
-	b.Node("each").Service("s").After(fetch).Each(fetch.Output()).Keys(define.KeyFields{Concurrency: &define.KeySpec{Name: "crm", Key: "$item.id", Limit: 1, Fair: "$item.user", WhenFull: define.FullCancel}})
+	b.Node("each").Service("s").After(fetch).Each(fetch.Output()).Keys(
+		define.KeyFields{Concurrency: &define.KeySpec{Name: "crm", Key: "$item.id", Limit: 1,
+			Fair: "$item.user", WhenFull: define.FullCancel}})
 	text, err := b.JSON()
 	require.NoError(t, err)
 	plan, problems := compile.Text(text, flow.Limits{})
 	require.Empty(t, problems)
 	require.Equal(t, 2, plan.Keys.Concurrency.Limit)
 	nodes := plan.Root.Nodes
-	require.Equal(t, []any{3, 10, int64(1_000), "-5"}, []any{nodes["fetch"].Keys.Concurrency.Limit, nodes["fetch"].Keys.Rate.Limit, nodes["fetch"].Keys.Rate.PerMS, nodes["fetch"].Keys.Priority.Text})
+	require.Equal(t, []any{3, 10, int64(1_000), "-5"}, []any{nodes["fetch"].Keys.Concurrency.Limit,
+		nodes["fetch"].Keys.Rate.Limit, nodes["fetch"].Keys.Rate.PerMS, nodes["fetch"].Keys.Priority.Text})
 	each := nodes["each"].Keys
 	require.Equal(t, []any{"crm", "$item.id", "$item.user", flow.FullCancel, "7", true},
-		[]any{each.Concurrency.Name, each.Concurrency.Key.Text, each.Concurrency.Fair.Text, each.Concurrency.Full, each.Priority.Text, each.PerUnit})
+		[]any{each.Concurrency.Name, each.Concurrency.Key.Text, each.Concurrency.Fair.Text,
+			each.Concurrency.Full, each.Priority.Text, each.PerUnit})
 }
 
 // fieldsInGo maps every field of a text to a method that sets it.
@@ -210,13 +214,16 @@ var fieldsInGo = map[string]func(b *define.Builder, n, other *define.NodeBuilder
 
 // saidOtherwise lists fields that are other notations for the effect of a method.
 var saidOtherwise = map[string]string{
-	"Definition.timeout": "Timeout", "Definition.embedded": "Branch", "Node.exec_mode": "ExecType", "Node.timeout": "Timeout", "Node.subflow": "Branch",
-	"Node.choice_key": "nothing: it has no meaning", "Node.whenUnmet": "Skipping", "Node.exec": "Service and Func", "Node.delay": "Timer", "Node.signal": "WaitEvent and Approval",
+	"Definition.timeout": "Timeout", "Definition.embedded": "Branch", "Node.exec_mode": "ExecType",
+	"Node.timeout": "Timeout", "Node.subflow": "Branch",
+	"Node.choice_key": "nothing: it has no meaning", "Node.whenUnmet": "Skipping",
+	"Node.exec": "Service and Func", "Node.delay": "Timer", "Node.signal": "WaitEvent and Approval",
 	"Prep.exec_type": "FromService", "Prep.route": "FromService", "Prep.func": "FromService", "Prep.script": "FromService",
 }
 
 func TestEveryFieldHasAMethodInGo(t *testing.T) {
-	for _, of := range []any{define.Definition{}, define.Node{}, define.Prep{}, flow.Post{}, define.EachOf{}, define.When{}, define.RetrySpec{}} {
+	for _, of := range []any{define.Definition{}, define.Node{}, define.Prep{}, flow.Post{},
+		define.EachOf{}, define.When{}, define.RetrySpec{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if !f.IsExported() || f.Anonymous || name == "-" {
@@ -297,7 +304,8 @@ func TestEveryKindHasAMethodInGo(t *testing.T) {
 		}
 	}
 	for _, kind := range kinds(t) {
-		require.True(t, graph[kind] != nil || dag[kind] != nil || kind == "remote" || kind == "single", "%s: which method of the builder makes it?", kind)
+		require.True(t, graph[kind] != nil || dag[kind] != nil || kind == "remote" ||
+			kind == "single", "%s: which method of the builder makes it?", kind)
 	}
 }
 
@@ -337,7 +345,8 @@ func TestDurationsFinerThanAMillisecondAreRefused(t *testing.T) {
 	text, err := b.JSON()
 	require.NoError(t, err)
 	_, err = define.Parse(text)
-	require.ErrorContains(t, err, `nodes.a.start_delay: "500µs" is finer than a millisecond`, "what a builder was given is not cut to nothing")
+	require.ErrorContains(t, err, `nodes.a.start_delay: "500µs" is finer than a millisecond`,
+		"what a builder was given is not cut to nothing")
 }
 
 func TestBuilderRefusesPartsOfAMillisecond(t *testing.T) {

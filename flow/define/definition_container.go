@@ -74,7 +74,8 @@ var memoryUnits = []struct {
 	name  string
 	bytes float64
 }{
-	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40}, {"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"", 1},
+	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40}, {"k", 1e3}, {"K", 1e3},
+	{"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"", 1},
 }
 
 // Bytes returns the memory limit; 0 if not set.

@@ -160,7 +160,8 @@ func (d *Duration) decodeValue(from decoder, v textValue, at *Place) {
 		case !(seconds >= 0) || d.MS > flow.MaxDelay:
 			from.addProblem(SeverityError, at, v.position(), "is no duration: %.40s seconds", v.rawJSON())
 		case float64(d.MS) != seconds*1000 && math.Abs(float64(d.MS)-seconds*1000) > 1e-6:
-			from.addProblem(SeverityError, at, v.position(), "%.40s seconds are finer than a millisecond, the smallest part that is kept", v.rawJSON())
+			from.addProblem(SeverityError, at, v.position(),
+				"%.40s seconds are finer than a millisecond, the smallest part that is kept", v.rawJSON())
 		}
 	case expr.KindString:
 		text, _ := expr.String(v.rawJSON())
@@ -216,7 +217,9 @@ func (s *Source) decodeValue(from decoder, v textValue, at *Place) {
 	case expr.KindObject:
 		from.decodeHandler(v, &s.Handler, at)
 	default:
-		from.addProblem(SeverityError, at, v.position(), "must be a reference such as $deps.fetch.rows or a handler such as {service: rows}, is %s", v.kind())
+		from.addProblem(SeverityError, at, v.position(),
+			"must be a reference such as $deps.fetch.rows or a handler such as {service: rows}, is %s",
+			v.kind())
 	}
 }
 

@@ -152,8 +152,11 @@ func (e *ExecOf) Program() *flow.Program {
 	if e == nil || !flow.ExecType(e.Type).Programmed() {
 		return nil
 	}
-	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File, Module: e.Module, Function: e.Function, Python: e.Python,
-		Warm: e.Warm, Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode, GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.workerExecutor(), Report: e.reportMode(), Container: e.toContainer()}
+	p := &flow.Program{Command: e.Command.Line, Args: slices.Clone(e.Command.Args), File: e.File,
+		Module: e.Module, Function: e.Function, Python: e.Python,
+		Warm: e.Warm, Root: e.Root, StdinMode: e.StdinMode, OutputMode: e.OutputMode,
+		GraceMS: e.Grace.MS, Upstream: e.UpstreamEnv, URL: e.URL, Executor: e.workerExecutor(),
+		Report: e.reportMode(), Container: e.toContainer()}
 	if p.Container == nil {
 		p.Memory, _ = e.Resources.Bytes() // the compiler reports errors in it
 	}

@@ -48,7 +48,8 @@ func (s *Schedule) decodeValue(from decoder, v textValue, at *Place) {
 // Spec returns the schedule in the form of package schedule. The error is schedule.Faults: the
 // times that cannot be parsed, which the spec omits.
 func (s *Schedule) Spec() (spec schedule.Spec, err error) {
-	spec = schedule.Spec{Cron: s.Cron, EveryMS: s.Every.MS, Timezone: s.Timezone, DST: s.DST, CatchUp: schedule.CatchUp(s.CatchUp), Overlap: schedule.Overlap(s.Overlap), JitterMS: s.Jitter.MS}
+	spec = schedule.Spec{Cron: s.Cron, EveryMS: s.Every.MS, Timezone: s.Timezone, DST: s.DST,
+		CatchUp: schedule.CatchUp(s.CatchUp), Overlap: schedule.Overlap(s.Overlap), JitterMS: s.Jitter.MS}
 	zone, err := schedule.Zone(s.Timezone)
 	if err != nil {
 		zone = time.UTC // the reader of the spec reports it
@@ -63,7 +64,8 @@ func (s *Schedule) Spec() (spec schedule.Spec, err error) {
 		}
 		at, _, ok := schedule.ParseTime(from.text, zone)
 		if !ok {
-			faults.Add(from.field, "is no time: write one such as 2026-01-31 (midnight in the time zone), 2026-01-31T00:00:00Z or 2026-01-31T00:00:00+01:00")
+			faults.Add(from.field, "is no time: write one such as 2026-01-31 (midnight in the "+
+				"time zone), 2026-01-31T00:00:00Z or 2026-01-31T00:00:00+01:00")
 			continue
 		}
 		*from.to = at.UnixMilli()

@@ -145,7 +145,8 @@ func (w *embedder) findFlow(name string, at *Place) (*embeddedFlow, error) {
 		return nil, nil
 	}
 	d.Embedded, d.source = name, nil
-	w.found[name] = &embeddedFlow{Definition: d, text: appendEmbedded(nil, text, name), nodes: CountNodes(d.Nodes), depth: 1 + embeddingDepth(d.Nodes)}
+	w.found[name] = &embeddedFlow{Definition: d, text: appendEmbedded(nil, text, name),
+		nodes: CountNodes(d.Nodes), depth: 1 + embeddingDepth(d.Nodes)}
 	return w.found[name], nil
 }
 

@@ -41,7 +41,9 @@ func (s library) embed(t *testing.T, self, text string) (string, define.Problems
 const step = `{ "mode": "dag", "nodes": { "z": {"service": "s"}, "a": {"service": "s", "depends_on": ["z"]} } }`
 
 func TestAnEmbeddedFlowIsPutWhereItsNameWas(t *testing.T) {
-	text := `{"mode": "dag", "nodes": {"b" : {"flow":  "step" , "kind":"branch","prep":{"service":"p"}}, "a": {"kind":"subflow","flow":"step","prep":{"service":"p"}}}}`
+	text := `{"mode": "dag", "nodes": {"b" : {"flow":  "step" , ` +
+		`"kind":"branch","prep":{"service":"p"}}, "a": ` +
+		`{"kind":"subflow","flow":"step","prep":{"service":"p"}}}}`
 	kept, problems := library{"step": step}.embed(t, "mine", text)
 	require.NoError(t, problems.Err())
 	whole := strings.TrimSuffix(step, "}") + `,"embedded":"step"}`
@@ -56,8 +58,10 @@ func TestAnEmbeddedFlowIsPutWhereItsNameWas(t *testing.T) {
 }
 
 func TestAnEmbeddedFlowGetsTheNameOfItsEmbedding(t *testing.T) {
-	for _, text := range []string{`{"embedded":"x","mode":"dag","nodes":{"z":{"service":"s"}}}`, `{"mode":"dag","nodes":{"z":{"service":"s"}} , "Embedded" : "x" }`, `{"embedded":"x"}`} {
-		kept, _ := library{"step": text}.embed(t, "mine", `{"mode":"dag","nodes":{"a":{"kind":"subflow","flow":"step","prep":{"service":"p"}}}}`)
+	for _, text := range []string{`{"embedded":"x","mode":"dag","nodes":{"z":{"service":"s"}}}`,
+		`{"mode":"dag","nodes":{"z":{"service":"s"}} , "Embedded" : "x" }`, `{"embedded":"x"}`} {
+		kept, _ := library{"step": text}.embed(t, "mine",
+			`{"mode":"dag","nodes":{"a":{"kind":"subflow","flow":"step","prep":{"service":"p"}}}}`)
 		require.Contains(t, kept, `"embedded":"step"}`)
 		_, err := define.Parse([]byte(kept))
 		require.NoError(t, err, kept)
@@ -75,7 +79,8 @@ nodes:
 }
 
 func TestAMissingFlowIsAProblemAtItsName(t *testing.T) {
-	text := "mode: dag\nnodes:\n  a:\n    kind: subflow\n    flow: nobody\n  b: {kind: subflow, flow: {nodes: {c: {kind: subflow, flow: no one}}}}\n"
+	text := "mode: dag\nnodes:\n  a:\n    kind: subflow\n    flow: nobody\n  b: {kind: subflow, " +
+		"flow: {nodes: {c: {kind: subflow, flow: no one}}}}\n"
 	kept, problems := library{}.embed(t, "", text)
 	require.Equal(t, []string{
 		`5:11: nodes.a.flow: unknown flow "nobody": publish it first`,
@@ -95,7 +100,8 @@ func TestAFlowThatEmbedsItselfIsRejectedWithItsCycle(t *testing.T) {
 	flows := library{}
 	flows["a"] = `{"mode":"dag","nodes":{"x":{"service":"s"}}}`
 	flows["b"], _ = flows.embed(t, "b", `{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":"a"}}}`)
-	flows["c"], _ = flows.embed(t, "c", `{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":{"mode":"dag","nodes":{"y":{"kind":"subflow","flow":"b"}}}}}}`)
+	flows["c"], _ = flows.embed(t, "c",
+		`{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":{"mode":"dag","nodes":{"y":{"kind":"subflow","flow":"b"}}}}}}`)
 	_, problems := flows.embed(t, "a", `{"mode":"dag","nodes":{"x":{"kind":"subflow","flow":"c"},"y":{"kind":"subflow","flow":"a"}}}`)
 	require.Equal(t, []string{
 		"1:53: nodes.x.flow: a flow cannot embed itself: a → c → b → a",
@@ -106,7 +112,8 @@ func TestAFlowThatEmbedsItselfIsRejectedWithItsCycle(t *testing.T) {
 func TestProblemsInsideAnEmbeddedFlowAreReportedAtItsName(t *testing.T) {
 	flows := library{"ends": `{"start":"a","finally":"f","nodes":{"a":{"service":"s"},"f":{"service":"s"}}}`}
 	_, problems := flows.embed(t, "", "mode: dag\nnodes:\n  a:\n    kind: subflow\n    flow: ends\n    prep: {service: p}\n")
-	require.Equal(t, []string{"5:11: nodes.a.flow.finally: has no effect in a flow inside another one: write it in the whole flow"}, texts(problems))
+	require.Equal(t, []string{"5:11: nodes.a.flow.finally: has no effect in a flow inside " +
+		"another one: write it in the whole flow"}, texts(problems))
 }
 
 func TestTheDepthOfEmbeddingIsLimited(t *testing.T) {

@@ -16,11 +16,13 @@ func TestYAMLSyntaxErrorsHavePlainTextsAndPositions(t *testing.T) {
 	}{
 		"a line that is indented like none above": {
 			"start: a\nnodes:\n  a:\n    service: s\n   func: f\n    wait_ms: 1\n",
-			[]string{"5:4: invalid YAML: the line is indented by 3 spaces, like none of those that it could be beside: write 4 spaces as in line 4, or 2 spaces as in line 3"},
+			[]string{"5:4: invalid YAML: the line is indented by 3 spaces, like none of those " +
+				"that it could be beside: write 4 spaces as in line 4, or 2 spaces as in line 3"},
 		},
 		"a line that is indented below a value": {
 			"start: a\nnodes:\n  a:\n    service: s\n      func: f\n",
-			[]string{"5:7: invalid YAML: the line is indented by 6 spaces, like none of those that it could be beside: write 4 spaces as in line 4, or 2 spaces as in line 3"},
+			[]string{"5:7: invalid YAML: the line is indented by 6 spaces, like none of those " +
+				"that it could be beside: write 4 spaces as in line 4, or 2 spaces as in line 3"},
 		},
 		"tabs": {
 			"start: a\nnodes:\n\ta:\n\t\tservice: s\n",
@@ -34,7 +36,8 @@ func TestYAMLSyntaxErrorsHavePlainTextsAndPositions(t *testing.T) {
 			"start: a\nnodes:\n  a:\n    service: b: c\n",
 			[]string{`4:15: invalid YAML: a second ": " in the line: put the value in quotes`},
 		},
-		"a second colon in the first line": {"a: b: c\n", []string{`1:5: invalid YAML: a second ": " in the line: put the value in quotes`}},
+		"a second colon in the first line": {"a: b: c\n",
+			[]string{`1:5: invalid YAML: a second ": " in the line: put the value in quotes`}},
 		"a key without a colon": {
 			"start: a\nnodes:\n  a:\n    service s\n    func: f\n",
 			[]string{`4:5: invalid YAML: "service s" is no key with a value, and this one goes on with it: write service: …`},
@@ -81,7 +84,8 @@ func TestYAMLSyntaxErrorsHavePlainTextsAndPositions(t *testing.T) {
 		},
 		"a backslash in double quotes": {
 			"start: a\nnodes:\n  a: {service: s, func: \"\\d\"}\n",
-			[]string{`3:26: invalid YAML: in double quotes a \ begins an escape such as \n: write \\ for the character itself, or use single quotes`},
+			[]string{`3:26: invalid YAML: in double quotes a \ begins an escape such as \n: ` +
+				`write \\ for the character itself, or use single quotes`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +104,8 @@ func TestProblemsAfterAYAMLSyntaxErrorAreReported(t *testing.T) {
 	require.Equal(t, []string{
 		"3:1: invalid YAML: a tab in the indentation: YAML takes spaces",
 		"4:5: warning: nodes.a.servise: unknown field, ignored: did you mean service?",
-		"5:4: invalid YAML: the line is indented by 3 spaces, like none of those that it could be beside: write 4 spaces as in line 4, or 2 spaces as in line 3",
+		"5:4: invalid YAML: the line is indented by 3 spaces, like none of those that it could " +
+			"be beside: write 4 spaces as in line 4, or 2 spaces as in line 3",
 		"5:13: nodes.a.wait_ms: must be an integer, is a string",
 		`6:15: invalid YAML: a second ": " in the line: put the value in quotes`,
 		"7:1: start: the key is there twice, first in line 1",
@@ -152,15 +157,19 @@ func TestSeveralErrorsInOneLineOfJSONAreReported(t *testing.T) {
 
 func TestJSONSyntaxErrorsHavePlainTexts(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"start": "a" "nodes": {}}`:            "1:14: invalid JSON: a comma is missing behind this",
-		`{"start" "a"}`:                         "1:9: invalid JSON: a colon is missing behind the key",
-		`{"start": "a",}`:                       "1:14: invalid JSON: a comma before }: leave it out",
-		`{'start': "a"}`:                        "1:2: invalid JSON: keys are in double quotes, not in single ones",
-		"{\"start\": \"a\nb\"}":                 `1:13: invalid JSON: a text does not go on in the next line: close it with ", or write \n`,
-		`{"nodes": {"a": {"service": "s"}`:      "1:11: invalid JSON: the { that begins here has no end",
-		"{\"start\": \"a\" // here\n}":          `1:15: invalid JSON: JSON has no comments: write the note under a key such as "x-note", or the definition in YAML`,
-		`{"nodes": [}`:                          `1:12: invalid JSON: a value or a key is expected here, not "}"`,
-		"{start: x, nodes: {x: {kind: timer}}}": `1:2: invalid JSON: a text that begins with { is read as JSON: put keys and texts into double quotes, or put a line "---" before YAML`,
+		`{"start": "a" "nodes": {}}`: "1:14: invalid JSON: a comma is missing behind this",
+		`{"start" "a"}`:              "1:9: invalid JSON: a colon is missing behind the key",
+		`{"start": "a",}`:            "1:14: invalid JSON: a comma before }: leave it out",
+		`{'start': "a"}`: "1:2: invalid JSON: keys are in double quotes, not " +
+			"in single ones",
+		"{\"start\": \"a\nb\"}": `1:13: invalid JSON: a text does not go on in the ` +
+			`next line: close it with ", or write \n`,
+		`{"nodes": {"a": {"service": "s"}`: "1:11: invalid JSON: the { that begins here has no end",
+		"{\"start\": \"a\" // here\n}": `1:15: invalid JSON: JSON has no comments: ` +
+			`write the note under a key such as "x-note", or the definition in YAML`,
+		`{"nodes": [}`: `1:12: invalid JSON: a value or a key is expected here, not "}"`,
+		"{start: x, nodes: {x: {kind: timer}}}": `1:2: invalid JSON: a text that begins with { ` +
+			`is read as JSON: put keys and texts into double quotes, or put a line "---" before YAML`,
 	} {
 		_, err := define.Parse([]byte(text))
 		var problems define.Problems

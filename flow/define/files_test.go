@@ -12,7 +12,8 @@ import (
 )
 
 func TestFilesBesideADefinitionAreReadUpToABound(t *testing.T) {
-	files := fstest.MapFS{"a.yaml": {Data: []byte("x")}, "large.yaml": {Data: []byte(strings.Repeat("x", define.MaxText+1))}, "folder/b": {}}
+	files := fstest.MapFS{"a.yaml": {Data: []byte("x")},
+		"large.yaml": {Data: []byte(strings.Repeat("x", define.MaxText+1))}, "folder/b": {}}
 	text, err := define.Text(files, "a.yaml")
 	require.NoError(t, err)
 	require.Equal(t, "x", string(text))
@@ -25,7 +26,8 @@ func TestFilesBesideADefinitionAreReadUpToABound(t *testing.T) {
 }
 
 func TestProblemsOfAnotherFileHaveItsName(t *testing.T) {
-	problems := define.Problems{{Path: "a.b", Line: 2, Column: 3, Severity: define.SeverityError, Msg: "is wrong"}, {Severity: define.SeverityWarning, Msg: "is odd"}}
+	problems := define.Problems{{Path: "a.b", Line: 2, Column: 3, Severity: define.SeverityError,
+		Msg: "is wrong"}, {Severity: define.SeverityWarning, Msg: "is odd"}}
 	in := problems.In("x/ork.yaml")
 	require.Equal(t, "x/ork.yaml:2:3: a.b: is wrong", in[0].String())
 	require.Equal(t, "x/ork.yaml: warning: is odd", in[1].String())

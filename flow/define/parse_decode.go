@@ -63,7 +63,8 @@ func (d decoder) decodeValue(v textValue, to reflect.Value, at *Place) {
 		return
 	case to.Type() == rawType:
 		if expr.Deeper(v.rawJSON(), flow.DefaultLimits.Levels) {
-			d.addProblem(SeverityError, at, v.position(), "the value nests arrays and objects deeper than %d levels", flow.DefaultLimits.Levels)
+			d.addProblem(SeverityError, at, v.position(),
+				"the value nests arrays and objects deeper than %d levels", flow.DefaultLimits.Levels)
 			return
 		}
 		d.refuseDuplicatesInside(v, at)
@@ -145,7 +146,9 @@ func (d decoder) decodeMap(v textValue, to reflect.Value, at *Place) {
 // hasNodeRoom reports whether another node is allowed, and reports a problem once if not.
 func (d decoder) hasNodeRoom(m objectMember, at *Place) bool {
 	if *d.nodesLeft--; *d.nodesLeft == -1 {
-		d.addProblem(SeverityError, at.Key(m.key), m.at, "the flow has more than %d nodes: give some of them a flow of their own, and start tasks of it", MaxNodes)
+		d.addProblem(SeverityError, at.Key(m.key), m.at,
+			"the flow has more than %d nodes: give some of them a flow of their own, and start "+
+				"tasks of it", MaxNodes)
 	}
 	return *d.nodesLeft >= 0
 }
@@ -306,9 +309,12 @@ func (f fieldNames) findField(key string) (string, bool) {
 // foreignFields maps fields of other dialects to ours, for nodes and for flows.
 var foreignFields = map[string][]string{
 	"tasks": {"nodes"}, "steps": {"nodes"},
-	"maxattempts": {"retry: {max_attempts: …}", "defaults: {retry: {max_attempts: …}}"}, "retries": {"max_retries, or retry: {max_attempts: …}"},
-	"basedelay": {"retry: {delay: …}", "defaults: {retry: {delay: …}}"}, "retrydelay": {"retry: {delay: …}"},
-	"if": {"when: {if: …}"}, "ifnot": {"when: {if_not: …}"}, "whenexhausted": {"on_exhausted"}, "onfailure": {"run_on"},
+	"maxattempts": {"retry: {max_attempts: …}", "defaults: {retry: {max_attempts: …}}"},
+	"retries":     {"max_retries, or retry: {max_attempts: …}"},
+	"basedelay":   {"retry: {delay: …}", "defaults: {retry: {delay: …}}"},
+	"retrydelay":  {"retry: {delay: …}"},
+	"if":          {"when: {if: …}"}, "ifnot": {"when: {if_not: …}"},
+	"whenexhausted": {"on_exhausted"}, "onfailure": {"run_on"},
 	"requiredinputpattern": {"when: {if: …}"}, "forbiddeninputpattern": {"when: {if_not: …}"},
 	"dependencies": {"depends_on"}, "deps": {"depends_on"}, "array": {"depends_on, with kind: map"}, "runner": {"labels"},
 	"foreach": {"each: {items: …}"}, "handler": {"service"},

@@ -121,7 +121,9 @@ func mendJSON(text []byte, r *Reporter) textValue {
 		return t.rootValue()
 	case looksLikeFlowStyle(t.text):
 		offset, _ := (&jsonSyntax{}).firstError(t.text)
-		r.addSyntaxError(t.positionAt(offset), `invalid JSON: a text that begins with { is read as JSON: put keys and texts into double quotes, or put a line "---" before YAML`)
+		r.addSyntaxError(t.positionAt(offset),
+			`invalid JSON: a text that begins with { is read as JSON: put keys and texts into `+
+				`double quotes, or put a line "---" before YAML`)
 		return readYAML(text, r)
 	}
 	m := &repairedText{textSyntax: &jsonSyntax{left: jsonBudget}, text: t.text}

@@ -92,15 +92,20 @@ func TestProblemsOfATextHavePositions(t *testing.T) {
 		"empty text":       {" \n", []string{"1:1: the text is empty"}},
 		"only a comment":   {"# nothing\n", []string{"1:1: the text is empty"}},
 		"no object":        {"- a\n", []string{"1:1: a definition must be an object, is an array"}},
-		"two documents":    {"start: a\nnodes: {a: {kind: timer, params: {delay_ms: 0}}}\n---\nstart: b\n", []string{"3:1: the text has more than one document: write each flow into a file of its own"}},
-		"broken JSON":      {"{\"start\":\n  x}", []string{`2:3: invalid JSON: texts are in double quotes: write "x"`, `2:3: start: unknown node "x"`}},
-		"half of a JSON":   {"{\"start\"", []string{"1:1: invalid JSON: the { that begins here has no end"}},
+		"two documents": {"start: a\nnodes: {a: {kind: timer, params: {delay_ms: " +
+			"0}}}\n---\nstart: b\n", []string{"3:1: the text has more than one document: write " +
+			"each flow into a file of its own"}},
+		"broken JSON": {"{\"start\":\n  x}",
+			[]string{`2:3: invalid JSON: texts are in double quotes: write "x"`,
+				`2:3: start: unknown node "x"`}},
+		"half of a JSON": {"{\"start\"", []string{"1:1: invalid JSON: the { that begins here has no end"}},
 		"bytes that are no text": {
 			"{\"start\": \"\xff\"}", []string{"1:12: the text is not valid UTF-8"},
 		},
 		"keys must be strings": {
 			"start: a\nnodes:\n  1: {}\n  a: {service: s, params: {true: 1}}\n",
-			[]string{"3:3: nodes.1: keys must be strings: put this one in quotes", "4:28: nodes.a.params.true: keys must be strings: put this one in quotes"},
+			[]string{"3:3: nodes.1: keys must be strings: put this one in quotes",
+				"4:28: nodes.a.params.true: keys must be strings: put this one in quotes"},
 		},
 		"a key twice in YAML": {
 			"start: a\nnodes:\n  a: {service: s}\n  a: {service: t}\n",
@@ -136,7 +141,8 @@ func TestProblemsOfATextHavePositions(t *testing.T) {
 			},
 		},
 		"an expression": {
-			"start: c\nnodes:\n  c:\n    kind: choice\n    choice_cases:\n    - action: x\n      expr: {and: [true, {equals: [1, 2]}]}\n    - action: y\n",
+			"start: c\nnodes:\n  c:\n    kind: choice\n    choice_cases:\n    - action: x\n     " +
+				" expr: {and: [true, {equals: [1, 2]}]}\n    - action: y\n",
 			[]string{
 				"7:27: nodes.c.choice_cases[0].expr.and[1].equals: unknown operator \"equals\"",
 				"8:7: nodes.c.choice_cases[1].expr: is missing",
@@ -199,7 +205,8 @@ func TestTextsThatGrowAreRefused(t *testing.T) {
 		"values": bomb, "nesting": deep, "subflows": nodes, "merges": merges,
 		"brackets": strings.Repeat("[", 1<<20), "dashes": strings.Repeat("- ", 1<<19),
 		"brackets in JSON": `{"start":` + strings.Repeat("[", 1<<20),
-		"subflows in JSON": strings.Repeat(`{"nodes":{"a":{"subflow":`, 3000) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("}}}", 3000),
+		"subflows in JSON": strings.Repeat(`{"nodes":{"a":{"subflow":`,
+			3000) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("}}}", 3000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := define.Parse([]byte(text))
@@ -219,11 +226,18 @@ func manyKeys(n int) string {
 
 func TestYAMLScalarsKeepTheirType(t *testing.T) {
 	for text, want := range map[string]string{
-		"2": `2`, "2.50": `2.50`, "1e3": `1e3`, "0x1F": `31`, "0o17": `15`, "0xFFFFFFFFFFFFFFFFFF": `4722366482869645213695`, "-3": `-3`, "+3": `3`,
-		".5": `0.5`, "-.50": `-0.50`, "3.": `3`, "3.e2": `3e2`, "+12345678901234567890": `12345678901234567890`, ".12345678901234567890123": `0.12345678901234567890123`,
-		"'012'": `"012"`, "!!str 012": `"012"`, "1:30": `"1:30"`, "!!int '12'": `12`, "!!map {a: 1}": `{"a":1}`, "true": `true`, "True": `true`, "yes": `"yes"`, "~": `null`, "": `null`, "null": `null`,
+		"2": `2`, "2.50": `2.50`, "1e3": `1e3`, "0x1F": `31`, "0o17": `15`,
+		"0xFFFFFFFFFFFFFFFFFF": `4722366482869645213695`, "-3": `-3`, "+3": `3`,
+		".5": `0.5`, "-.50": `-0.50`, "3.": `3`, "3.e2": `3e2`,
+		"+12345678901234567890":    `12345678901234567890`,
+		".12345678901234567890123": `0.12345678901234567890123`,
+		"'012'":                    `"012"`, "!!str 012": `"012"`, "1:30": `"1:30"`, "!!int '12'": `12`,
+		"!!map {a: 1}": `{"a":1}`, "true": `true`, "True": `true`, "yes": `"yes"`, "~": `null`,
+		"": `null`, "null": `null`,
 		"'2'": `"2"`, `"a\tb"`: `"a\tb"`, "!!str 2": `"2"`, "2001-01-01": `"2001-01-01"`, "$params.x": `"$params.x"`,
-		"12345678901234567890123": `12345678901234567890123`, "1e400": `1e400`, "-2.5E+999": `-2.5E+999`, "'1e400'": `"1e400"`, "!!str 1e400": `"1e400"`, "1e400x": `"1e400x"`, "|\n  a\n  b\n": `"a\nb\n"`, "a  b": `"a  b"`,
+		"12345678901234567890123": `12345678901234567890123`, "1e400": `1e400`,
+		"-2.5E+999": `-2.5E+999`, "'1e400'": `"1e400"`, "!!str 1e400": `"1e400"`,
+		"1e400x": `"1e400x"`, "|\n  a\n  b\n": `"a\nb\n"`, "a  b": `"a  b"`,
 		"{b: 1, a: [x, {d: 1}]}": `{"b":1,"a":["x",{"d":1}]}`,
 	} {
 		got, err := define.YAMLToJSON([]byte("v: " + text))
@@ -235,9 +249,12 @@ func TestYAMLScalarsKeepTheirType(t *testing.T) {
 func TestAmbiguousYAMLIsAnError(t *testing.T) {
 	const two = " is one number in YAML 1.1 and another one, or a text, in YAML 1.2"
 	for text, want := range map[string]string{
-		"012": `1:4: v: "012"` + two, "0777": `"0777"` + two, "-012": `"-012"` + two, "1_000": `"1_000"` + two, "0b11": `"0b11"` + two, "08": `"08"` + two, "007.5": `"007.5"` + two,
+		"012": `1:4: v: "012"` + two, "0777": `"0777"` + two, "-012": `"-012"` + two,
+		"1_000": `"1_000"` + two, "0b11": `"0b11"` + two, "08": `"08"` + two, "007.5": `"007.5"` + two,
 		".inf": `".inf" is no number that JSON has`, "-.INF": `"-.INF" is no number`, ".nan": `".nan" is no number`,
-		"!!binary aGk=": "the tag !!binary has no meaning here", "!custom x": "the tag !custom has no meaning here", "!point {x: 1}": "the tag !point has no meaning here",
+		"!!binary aGk=":   "the tag !!binary has no meaning here",
+		"!custom x":       "the tag !custom has no meaning here",
+		"!point {x: 1}":   "the tag !point has no meaning here",
 		"!!set {a: null}": "the tag !!set has no meaning here", "!!int abc": `"abc" is one number`, "!!bool maybe": `"maybe" is no !!bool`,
 		"[1, {b: 012}]": `v[1].b: "012"` + two,
 	} {
@@ -247,10 +264,12 @@ func TestAmbiguousYAMLIsAnError(t *testing.T) {
 }
 
 func TestVariablesOfAnEnvironmentAreTheTextAsWritten(t *testing.T) {
-	d, err := define.ParseYAML([]byte("mode: dag\nnodes:\n  a:\n    params: {n: 7}\n    exec:\n      type: process\n      command: \"true\"\n" +
+	d, err := define.ParseYAML([]byte("mode: dag\nnodes:\n  a:\n    params: {n: 7}\n    exec:\n " +
+		"     type: process\n      command: \"true\"\n" +
 		"      env: {OCTAL: 022, GROUPS: 1_000, HEX: 0x1F, PLUS: +5, YES: True, PLAIN: 1.50, ON: true, TEXT: \"9\"}\n"))
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"OCTAL": "022", "GROUPS": "1_000", "HEX": "0x1F", "PLUS": "+5", "YES": "True", "PLAIN": "1.50", "ON": "true", "TEXT": "9"},
+	require.Equal(t, map[string]string{"OCTAL": "022", "GROUPS": "1_000", "HEX": "0x1F",
+		"PLUS": "+5", "YES": "True", "PLAIN": "1.50", "ON": "true", "TEXT": "9"},
 		d.Nodes["a"].Exec.Program().Env)
 }
 

@@ -23,7 +23,9 @@ const (
 // readYAML reads the only document of a YAML text.
 func readYAML(text []byte, r *Reporter) textValue {
 	if len(text) > maxYAMLText {
-		r.addProblem(SeverityError, nil, textPosition{line: 1, column: 1}, "the text has %d bytes, more than the limit of %d for YAML: send it as JSON", len(text), maxYAMLText)
+		r.addProblem(SeverityError, nil, textPosition{line: 1, column: 1},
+			"the text has %d bytes, more than the limit of %d for YAML: send it as JSON", len(text),
+			maxYAMLText)
 		return nil
 	}
 	m := &repairedText{textSyntax: &yamlSyntax{left: yamlBudget}, text: text}
@@ -44,7 +46,8 @@ func readYAML(text []byte, r *Reporter) textValue {
 	}
 	source := newYAMLText(m, text)
 	if second != nil {
-		r.addSyntaxError(source.positionAt(second.Line, second.Column), "the text has more than one document: write each flow into a file of its own")
+		r.addSyntaxError(source.positionAt(second.Line, second.Column),
+			"the text has more than one document: write each flow into a file of its own")
 	}
 	c := yamlReader{Reporter: r, text: source, done: map[*yaml.Node]*yamlValue{}}
 	root := c.readNode(doc, nil)
@@ -315,7 +318,9 @@ func (c *yamlReader) checkTag(n *yaml.Node, at *Place) {
 	switch tag := n.ShortTag(); tag {
 	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq", "!!timestamp", "!":
 	default:
-		c.addProblem(SeverityError, at, c.positionOf(n), "the tag %.40s has no meaning here: leave it out, and write a text, a number, a list or an object", tag)
+		c.addProblem(SeverityError, at, c.positionOf(n),
+			"the tag %.40s has no meaning here: leave it out, and write a text, a number, a "+
+				"list or an object", tag)
 	}
 }
 

@@ -13,25 +13,35 @@ import (
 // ours.
 func TestFieldsOfPgflowMeanWhatOursDo(t *testing.T) {
 	for theirs, ours := range map[string]string{
-		"nodes: {a: {}, b: {dependsOn: [a]}}":                              "nodes: {a: {}, b: {depends_on: [a]}}",
-		"nodes: {a: {maxAttempts: 2}}":                                     "nodes: {a: {retry: {max_attempts: 2}}}",
-		"nodes: {a: {max_attempts: 1}}":                                    "nodes: {a: {retry: {max_attempts: 1}}}",
-		"nodes: {a: {max_attempts: 2, base_delay: 3}}":                     "nodes: {a: {retry: {max_attempts: 2, delay: 3}}}",
-		"nodes: {a: {baseDelay: 3, retry: {max_attempts: 2}}}":             "nodes: {a: {retry: {max_attempts: 2, delay: 3}}}",
-		"nodes: {a: {retry: {max_attempts: 2}, baseDelay: 3}}":             "nodes: {a: {retry: {max_attempts: 2, delay: 3}}}",
-		"nodes: {a: {timeout: 4, startDelay: 5}}":                          "nodes: {a: {timeout: 4, start_delay: 5}}",
-		"nodes: {a: {if: {x: 1}}}":                                         "nodes: {a: {when: {if: {x: 1}}}}",
-		"nodes: {a: {if: {x: 1}, ifNot: {y: 1}, whenUnmet: skip}}":         "nodes: {a: {when: {if: {x: 1}, if_not: {y: 1}}, whenUnmet: skip}}",
-		"nodes: {a: {ifNot: {y: 1}, when: {if: {x: 1}}}}":                  "nodes: {a: {when: {if: {x: 1}, if_not: {y: 1}}}}",
-		"nodes: {a: {whenExhausted: skip-cascade}}":                        "nodes: {a: {on_exhausted: skip-cascade}}",
-		"nodes: {a: {when_exhausted: skip, when_unmet: fail, if: {}}}":     "nodes: {a: {on_exhausted: skip, whenUnmet: fail, when: {if: {}}}}",
-		"nodes: {a: {stepType: map}}":                                      "nodes: {a: {kind: map}}",
-		"nodes: {a: {runner: gpu}, b: {runner: [gpu, big]}}":               "nodes: {a: {labels: [gpu]}, b: {labels: [gpu, big]}}",
-		"nodes: {a: {maxAttempts: null, dependsOn: null}}":                 "nodes: {a: {}}",
-		"{slug: x, maxAttempts: 2, baseDelay: 3, timeout: 4, nodes: {}}":   "{name: x, defaults: {retry: {max_attempts: 2, delay: 3}, timeout: 4}, nodes: {}}",
-		"{maxAttempts: 2, defaults: {retry: {delay: 3}}, nodes: {}}":       "{defaults: {retry: {max_attempts: 2, delay: 3}}, nodes: {}}",
-		"{defaults: {retry: {delay: 3}}, maxAttempts: 2, nodes: {}}":       "{defaults: {retry: {max_attempts: 2, delay: 3}}, nodes: {}}",
-		"nodes: {b: {kind: branch, flow: {nodes: {c: {dependsOn: [d]}}}}}": "nodes: {b: {kind: branch, flow: {nodes: {c: {depends_on: [d]}}}}}",
+		"nodes: {a: {}, b: {dependsOn: [a]}}": "nodes: {a: {}, b: {depends_on: [a]}}",
+		"nodes: {a: {maxAttempts: 2}}":        "nodes: {a: {retry: {max_attempts: 2}}}",
+		"nodes: {a: {max_attempts: 1}}":       "nodes: {a: {retry: {max_attempts: 1}}}",
+		"nodes: {a: {max_attempts: 2, base_delay: 3}}": "nodes: {a: {retry: " +
+			"{max_attempts: 2, delay: 3}}}",
+		"nodes: {a: {baseDelay: 3, retry: {max_attempts: 2}}}": "nodes: {a: {retry: " +
+			"{max_attempts: 2, delay: 3}}}",
+		"nodes: {a: {retry: {max_attempts: 2}, baseDelay: 3}}": "nodes: {a: {retry: " +
+			"{max_attempts: 2, delay: 3}}}",
+		"nodes: {a: {timeout: 4, startDelay: 5}}": "nodes: {a: {timeout: 4, start_delay: 5}}",
+		"nodes: {a: {if: {x: 1}}}":                "nodes: {a: {when: {if: {x: 1}}}}",
+		"nodes: {a: {if: {x: 1}, ifNot: {y: 1}, whenUnmet: skip}}": "nodes: {a: {when: " +
+			"{if: {x: 1}, if_not: {y: 1}}, whenUnmet: skip}}",
+		"nodes: {a: {ifNot: {y: 1}, when: {if: {x: 1}}}}": "nodes: {a: {when: " +
+			"{if: {x: 1}, if_not: {y: 1}}}}",
+		"nodes: {a: {whenExhausted: skip-cascade}}":                    "nodes: {a: {on_exhausted: skip-cascade}}",
+		"nodes: {a: {when_exhausted: skip, when_unmet: fail, if: {}}}": "nodes: {a: {on_exhausted: skip, whenUnmet: fail, when: {if: {}}}}",
+		"nodes: {a: {stepType: map}}":                                  "nodes: {a: {kind: map}}",
+		"nodes: {a: {runner: gpu}, b: {runner: [gpu, big]}}": "nodes: {a: {labels: " +
+			"[gpu]}, b: {labels: [gpu, big]}}",
+		"nodes: {a: {maxAttempts: null, dependsOn: null}}": "nodes: {a: {}}",
+		"{slug: x, maxAttempts: 2, baseDelay: 3, timeout: 4, nodes: {}}": "{name: x, defaults: " +
+			"{retry: {max_attempts: 2, delay: 3}, timeout: 4}, nodes: {}}",
+		"{maxAttempts: 2, defaults: {retry: {delay: 3}}, nodes: {}}": "{defaults: {retry: " +
+			"{max_attempts: 2, delay: 3}}, nodes: {}}",
+		"{defaults: {retry: {delay: 3}}, maxAttempts: 2, nodes: {}}": "{defaults: {retry: " +
+			"{max_attempts: 2, delay: 3}}, nodes: {}}",
+		"nodes: {b: {kind: branch, flow: {nodes: {c: {dependsOn: [d]}}}}}": "nodes: {b: {kind: " +
+			"branch, flow: {nodes: {c: {depends_on: [d]}}}}}",
 	} {
 		d, err := define.Parse([]byte("---\nprofile: pgflow\n" + blockOf(theirs)))
 		require.NoError(t, err, theirs)

@@ -14,7 +14,8 @@ func TestTheProfileIsWrittenIntoATextWithoutOne(t *testing.T) {
 		reversible          bool // CutProfile restores the text
 	}{
 		{`{"start":"a","nodes":{}}`, define.ProfileTroupe, `{"profile":"troupe", "start":"a","nodes":{}}`, true},
-		{"\n { \"start\" : \"a\" , \"n\":1.50}\n", define.ProfilePocketflow, "\n {\"profile\":\"pocketflow\",  \"start\" : \"a\" , \"n\":1.50}\n", true},
+		{"\n { \"start\" : \"a\" , \"n\":1.50}\n", define.ProfilePocketflow,
+			"\n {\"profile\":\"pocketflow\",  \"start\" : \"a\" , \"n\":1.50}\n", true},
 		{`{"profile":"pocketflow","start":"a"}`, define.ProfileTroupe, `{"profile":"pocketflow","start":"a"}`, true},
 		{`{"start":"a","profile": null}`, define.ProfileTroupe, `{"start":"a","profile": "troupe"}`, false},
 		{`{"start":"a","Profile": ""}`, define.ProfilePocketflow, `{"start":"a","Profile": "pocketflow"}`, false},

@@ -86,7 +86,9 @@ type schema struct {
 
 func newSchema(t *testing.T) *schema {
 	s := &schema{t: t, comments: map[string]string{}, defs: obj{}, used: map[string]bool{}}
-	for _, file := range []string{"definition.go", "definition_dag.go", "definition_exec.go", "definition_container.go", "definition_keys.go", "definition_inputs.go", "definition_schedule.go", "../plan.go", "../program.go"} {
+	for _, file := range []string{"definition.go", "definition_dag.go", "definition_exec.go",
+		"definition_container.go", "definition_keys.go", "definition_inputs.go",
+		"definition_schedule.go", "../plan.go", "../program.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
 		require.NoError(t, err)
 		ast.Inspect(parsed, s.read)
@@ -150,20 +152,27 @@ func (s *schema) describe(t reflect.Type) obj {
 			{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$|^0$`, "examples": []string{"250ms", "30s", "1h30m"}},
 			{"type": "number", "minimum": 0}}}
 	case reflect.TypeFor[Source]():
-		return obj{"description": s.comments["Source"], "anyOf": []obj{{"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0}, s.ref(reflect.TypeFor[Handler]())}}
+		return obj{"description": s.comments["Source"],
+			"anyOf": []obj{{"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0},
+				s.ref(reflect.TypeFor[Handler]())}}
 	case reflect.TypeFor[Command]():
-		return obj{"description": s.comments["Command"], "anyOf": []obj{{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1, "items": s.ref(reflect.TypeFor[Plain]())}}}
+		return obj{"description": s.comments["Command"],
+			"anyOf": []obj{{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1,
+				"items": s.ref(reflect.TypeFor[Plain]())}}}
 	case reflect.TypeFor[SecretOf]():
-		return obj{"description": s.comments["SecretOf"], "anyOf": []obj{{"type": "string", "minLength": 1}, s.ref(reflect.TypeFor[flow.Secret]())}}
+		return obj{"description": s.comments["SecretOf"],
+			"anyOf": []obj{{"type": "string", "minLength": 1}, s.ref(reflect.TypeFor[flow.Secret]())}}
 	case reflect.TypeFor[Plain]():
 		return obj{"description": s.comments["Plain"], "type": []string{"string", "number", "boolean"}}
 	case reflect.TypeFor[Inner]():
-		return obj{"description": s.comments["Inner"], "anyOf": []obj{{"type": "string", "minLength": 1}, s.ref(reflect.TypeFor[Definition]())}}
+		return obj{"description": s.comments["Inner"],
+			"anyOf": []obj{{"type": "string", "minLength": 1}, s.ref(reflect.TypeFor[Definition]())}}
 	}
 	if t == reflect.TypeFor[Inputs]() {
 		s.defs["Input"] = inputForm
 		return obj{"description": s.comments["Inputs"], "type": "object", "anyOf": []obj{
-			{"required": []string{"type", "properties"}, "properties": obj{"type": obj{"const": "object"}}}, {"required": []string{"$schema"}},
+			{"required": []string{"type", "properties"},
+				"properties": obj{"type": obj{"const": "object"}}}, {"required": []string{"$schema"}},
 			{"additionalProperties": obj{"$ref": "#/$defs/Input"}}}}
 	}
 	properties := obj{}
@@ -179,16 +188,21 @@ func (s *schema) describe(t reflect.Type) obj {
 		d["required"] = []string{"nodes"}
 	}
 	if t == reflect.TypeFor[Schedule]() {
-		return obj{"description": s.comments["Schedule"], "anyOf": []obj{{"type": "string", "minLength": 1, "examples": []string{"30 2 * * 1-5", "@daily"}}, d}}
+		return obj{"description": s.comments["Schedule"],
+			"anyOf": []obj{{"type": "string", "minLength": 1, "examples": []string{"30 2 * * 1-5",
+				"@daily"}}, d}}
 	}
 	return d
 }
 
 // inputForm describes one input. Package types reads its parts.
 var inputForm = obj{
-	"description": "Input is the type of one input: a text such as int, optional text, list of text, int = 3 or one of a | b; a list of one type; or an object that describes it, in which any keyword of JSON Schema has its meaning, too.",
+	"description": "Input is the type of one input: a text such as int, optional text, list of " +
+		"text, int = 3 or one of a | b; a list of one type; or an object that describes it, in " +
+		"which any keyword of JSON Schema has its meaning, too.",
 	"anyOf": []obj{
-		{"type": "string", "minLength": 1, "examples": []string{"text", "int", "number", "bool", "object", "any", "list of text", "optional text", "int = 3", "one of small | large"}},
+		{"type": "string", "minLength": 1, "examples": []string{"text", "int", "number", "bool",
+			"object", "any", "list of text", "optional text", "int = 3", "one of small | large"}},
 		{"type": "array", "minItems": 1, "maxItems": 1, "items": obj{"$ref": "#/$defs/Input"}},
 		{"type": "object", "properties": obj{
 			"type":        obj{"type": []string{"string", "array"}, "description": "as in the text, or a list of types of JSON Schema"},
@@ -200,7 +214,9 @@ var inputForm = obj{
 			"max":         obj{"type": "number", "description": "of a number; of a text or list how long it is at most"},
 			"pattern":     obj{"type": "string", "description": "regular expression that a text matches"},
 			"items":       obj{"anyOf": []any{obj{"$ref": "#/$defs/Input"}, obj{"type": "boolean"}}, "description": "what is in a list"},
-			"fields":      obj{"type": "object", "additionalProperties": obj{"$ref": "#/$defs/Input"}, "description": "what is in an object: names and types"},
+			"fields": obj{"type": "object",
+				"additionalProperties": obj{"$ref": "#/$defs/Input"},
+				"description":          "what is in an object: names and types"},
 		}},
 	},
 }

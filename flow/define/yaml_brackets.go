@@ -135,6 +135,7 @@ func (p *yamlPlace) explainUnclosed(open openBracket) *syntaxFault {
 	}
 	line = strings.TrimRight(line, " ,")
 	end := len([]rune(line)) + 1
-	return &syntaxFault{line: open.line, column: open.column, msg: fmt.Sprintf("the %c that begins here has no end: write %s", open.mark, mark),
+	return &syntaxFault{line: open.line, column: open.column,
+		msg:     fmt.Sprintf("the %c that begins here has no end: write %s", open.mark, mark),
 		repairs: []faultRepair{{{open.line, end, 0, mark}}}}
 }

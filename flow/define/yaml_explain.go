@@ -200,7 +200,8 @@ func (p *yamlPlace) explainStart(msg string) *syntaxFault {
 func (p *yamlPlace) explainAlias(name string) *syntaxFault {
 	from := max(strings.Index(p.currentLine(), "*"+name), 0)
 	return p.faultHere(utf8.RuneCountInString(p.currentLine()[:from])+1,
-		fmt.Sprintf("the alias *%.80s stands for nothing: write &%.80s before what is meant, or put the text in quotes", name, name), p.quoteRepairs(from)...)
+		fmt.Sprintf("the alias *%.80s stands for nothing: write &%.80s before what is meant, or "+
+			"put the text in quotes", name, name), p.quoteRepairs(from)...)
 }
 
 // explainQuote explains a quoted text without an end.

@@ -159,7 +159,8 @@ func (p *yamlPlace) explainError() *syntaxFault {
 	case strings.HasPrefix(p.problem, "found unexpected end of stream"):
 		return p.explainQuote()
 	case strings.HasPrefix(p.problem, "found unknown escape character"):
-		return p.faultHere(p.column, `in double quotes a \ begins an escape such as \n: write \\ for the character itself, or use single quotes`)
+		return p.faultHere(p.column, `in double quotes a \ begins an escape such as \n: write `+
+			`\\ for the character itself, or use single quotes`)
 	case strings.HasPrefix(p.problem, "found character that cannot start any token"):
 		return p.explainStart(fmt.Sprintf("no text begins with %s: put it in quotes", p.quotedCharacter()))
 	case strings.HasPrefix(p.problem, "unknown anchor"):

@@ -16,7 +16,8 @@ var (
 	yamlLeading   = regexp.MustCompile(`^[-+]?0[0-9]`)
 	yamlBased     = regexp.MustCompile(`^0(x[0-9a-fA-F]+|o[0-7]+)$`)
 	yamlInfinite  = regexp.MustCompile(`^[-+]?\.(inf|Inf|INF|nan|NaN|NAN)$`)
-	errTwoNumbers = errors.New("is one number in YAML 1.1 and another one, or a text, in YAML 1.2: put it in quotes if it is a text, or else write it " +
+	errTwoNumbers = errors.New("is one number in YAML 1.1 and another one, or a text, in YAML " +
+		"1.2: put it in quotes if it is a text, or else write it " +
 		"without leading zeros, underscores and 0b")
 	errNoNumber = errors.New("is no number that JSON has: write a text, or null")
 )

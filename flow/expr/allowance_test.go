@@ -13,7 +13,8 @@ import (
 func largeParams() *Env {
 	list := "[" + strings.TrimSuffix(strings.Repeat("12345,", 158_000), ",") + "]"
 	objects := "[" + strings.TrimSuffix(strings.Repeat(`{"k":[1,"v"]},`, 67_000), ",") + "]"
-	return &Env{Params: json.RawMessage(fmt.Sprintf(`{"l":%s,"m":%s,"o":%s,"s":"%s"}`, list, list, objects, strings.Repeat("ab ", 300_000)))}
+	return &Env{Params: json.RawMessage(fmt.Sprintf(`{"l":%s,"m":%s,"o":%s,"s":"%s"}`, list, list,
+		objects, strings.Repeat("ab ", 300_000)))}
 }
 
 // repeated returns a condition of n equal terms, none of which decides it.
@@ -44,7 +45,8 @@ func TestConditionsHaveABudget(t *testing.T) {
 			require.True(t, holds, text[:min(len(text), 40)])
 			continue
 		}
-		require.EqualError(t, err, "it takes more than the limit of 3,000,000 units of work: work on less data, or leave this to a worker", text[:min(len(text), 40)])
+		require.EqualError(t, err, "it takes more than the limit of 3,000,000 units of work: "+
+			"work on less data, or leave this to a worker", text[:min(len(text), 40)])
 		require.False(t, holds)
 	}
 }

@@ -31,7 +31,8 @@ func BenchmarkResolveByDecoding(b *testing.B) {
 }
 
 func BenchmarkEval(b *testing.B) {
-	cond, _ := ParseCond(json.RawMessage(`{"and":[{"gt":["$params.total",100]},{"eq":["$params.customer.name","Ada"]},{"in":["c","$params.customer.tags"]}]}`))
+	cond, _ := ParseCond(json.RawMessage(
+		`{"and":[{"gt":["$params.total",100]},{"eq":["$params.customer.name","Ada"]},{"in":["c","$params.customer.tags"]}]}`))
 	env := &Env{Params: order}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -70,7 +71,8 @@ func BenchmarkQuote(b *testing.B) {
 }
 
 func BenchmarkValid(b *testing.B) {
-	for name, v := range map[string]string{"of 10 bytes": `{"x": [1]}`, "of 600 bytes": string(order), "of 1 MB": "[" + strings.Repeat(string(order)+",", 1600) + "0]"} {
+	for name, v := range map[string]string{"of 10 bytes": `{"x": [1]}`,
+		"of 600 bytes": string(order), "of 1 MB": "[" + strings.Repeat(string(order)+",", 1600) + "0]"} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(v)))
 			for b.Loop() {

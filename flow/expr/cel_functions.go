@@ -53,7 +53,8 @@ func widenInt(i types.Int) ref.Val {
 	if f := types.Double(i); f < 1<<63 && types.Int(f) == i {
 		return f
 	}
-	return types.NewErr("%d cannot be calculated with a number that has a fraction, since more than 53 bits of it would be needed: use whole numbers alone", int64(i))
+	return types.NewErr("%d cannot be calculated with a number that has a fraction, since more "+
+		"than 53 bits of it would be needed: use whole numbers alone", int64(i))
 }
 
 // setFunctions are the functions of the library's sets extension. The library counts their cost by

@@ -132,7 +132,8 @@ func (n longNumber) refuseCall(function string) ref.Val {
 	if name, ok := operators.FindReverse(function); ok && name != "" {
 		function = name
 	}
-	return types.NewErr("%s cannot calculate with %s, which has more digits than 64 bits hold: compare it, or pass it on, as it is, or send it as a text",
+	return types.NewErr("%s cannot calculate with %s, which has more digits than 64 bits hold: "+
+		"compare it, or pass it on, as it is, or send it as a text",
 		function, Shorten(n.text))
 }
 

@@ -246,7 +246,8 @@ func hostileParams(size int) Vars {
 	for i := range size {
 		fmt.Fprintf(&list, ",%d", i)
 	}
-	return celParams(`{"l":[` + list.String()[1:] + `],"s":"` + strings.Repeat("a", 10*size) + `","doc":{"x":[` + strings.Repeat(`{"k":["v"]},`, size) + `1]}}`)
+	return celParams(`{"l":[` + list.String()[1:] + `],"s":"` + strings.Repeat("a",
+		10*size) + `","doc":{"x":[` + strings.Repeat(`{"k":["v"]},`, size) + `1]}}`)
 }
 
 func TestCELServesGoroutines(t *testing.T) {
@@ -322,8 +323,10 @@ func BenchmarkCELAtWorst(b *testing.B) {
 }
 
 func FuzzCEL(f *testing.F) {
-	for _, source := range []string{`params.a + 1`, `params.l.map(x, {"a": x, params.s: [x, null]}).filter(y, has(y.a))`, `params.s.matches("x{3,5}")`,
-		`params.l.sortBy(x, -x)[0] / 2.0`, `"%s %d".format([params.s, 1u])`, `b"\x00" + bytes(params.s)`, `[1,2,3].all(x, x > 0) ? params : {1: true}`} {
+	for _, source := range []string{`params.a + 1`,
+		`params.l.map(x, {"a": x, params.s: [x, null]}).filter(y, has(y.a))`, `params.s.matches("x{3,5}")`,
+		`params.l.sortBy(x, -x)[0] / 2.0`, `"%s %d".format([params.s, 1u])`,
+		`b"\x00" + bytes(params.s)`, `[1,2,3].all(x, x > 0) ? params : {1: true}`} {
 		f.Add(source, `{"a":5,"l":[1,2.5,"x",[null]],"s":"é"}`)
 	}
 	f.Fuzz(func(t *testing.T, source, params string) {

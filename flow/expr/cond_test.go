@@ -10,7 +10,8 @@ import (
 )
 
 func TestEval(t *testing.T) {
-	env := &Env{Loose: true, Params: json.RawMessage(`{"n":5,"flag":true,"off":false,"zero":0,"no":"","null":null,"s":"abc","million":1000000,
+	env := &Env{Loose: true, Params: json.RawMessage(
+		`{"n":5,"flag":true,"off":false,"zero":0,"no":"","null":null,"s":"abc","million":1000000,
 		"o":{"b":1,"a":{"y":2,"x":1.0}},"list":["a",5,{"k":[1]},"$params.n"],"esc":"\u0061\n","strs":["x","\u0061bc"]}`)}
 	for name, want := range map[string]map[string]bool{
 		"and, or, not": {
@@ -180,19 +181,21 @@ func TestEvalResolvesInputAndShared(t *testing.T) {
 func TestProblems(t *testing.T) {
 	for text, want := range map[string][]string{
 		`{"and":[{"eq":[1,"$params.a"]},{"not":{"exists":"$input"}},true,"x"]}`: nil,
-		``:                                   {": the expression is not valid JSON"},
-		`{"eq":`:                             {": the expression is not valid JSON"},
-		`null`:                               {": an expression is an object with one operator"},
-		`"true"`:                             {": an expression is an object with one operator"},
-		`{}`:                                 {": the expression has no operator"},
-		`{"eq":[1,1],"ne":[1]}`:              {": the expression has 2 operators; write one, or join them with and", "ne: the operand is an array of two values"},
+		``:       {": the expression is not valid JSON"},
+		`{"eq":`: {": the expression is not valid JSON"},
+		`null`:   {": an expression is an object with one operator"},
+		`"true"`: {": an expression is an object with one operator"},
+		`{}`:     {": the expression has no operator"},
+		`{"eq":[1,1],"ne":[1]}`: {": the expression has 2 operators; write one, or " +
+			"join them with and", "ne: the operand is an array of two values"},
 		`{"EQ":[1,1]}`:                       {`EQ: unknown operator "EQ"`},
 		`{"and":[true,{"or":[{"gt":[1]}]}]}`: {"and[1].or[0].gt: the operand is an array of two values"},
 		`{"eq":[1,1,1]}`:                     {"eq: the operand is an array of two values"},
 		`{"or":{}}`:                          {"or: the operand is an array of expressions"},
 		`{"exists":["a"]}`:                   {"exists: the operand is a reference"},
 		`{"not":[true]}`:                     {"not: this is never true: write an expression, a reference or a boolean"},
-		`{"and":[1,{"x%d":1}]}`:              {"and[0]: this is never true: write an expression, a reference or a boolean", `and[1].x%d: unknown operator "x%d"`},
+		`{"and":[1,{"x%d":1}]}`: {"and[0]: this is never true: write an " +
+			"expression, a reference or a boolean", `and[1].x%d: unknown operator "x%d"`},
 	} {
 		t.Run(text, func(t *testing.T) {
 			_, problems := ParseCond(json.RawMessage(text))

@@ -74,8 +74,9 @@ func TestParsePatternReportsProblems(t *testing.T) {
 		`{"a":[1,{"b":"},{["}]}`: "",
 		`[1]`:                    `a pattern is an object, such as {"run": {"plan": "free"}}`,
 		`{"a":`:                  "the pattern is not valid JSON",
-		`{"a":[1` + strings.Repeat(`,1`, 1_000) + `]}`:                      "the pattern has 1003 values, more than 1000",
-		`{"a":[[]` + strings.Repeat(`,{}`, 16) + `]}`:                       "the pattern has 17 arrays and objects inside of arrays, more than 16",
+		`{"a":[1` + strings.Repeat(`,1`, 1_000) + `]}`: "the pattern has 1003 values, more than 1000",
+		`{"a":[[]` + strings.Repeat(`,{}`, 16) +
+			`]}`: "the pattern has 17 arrays and objects inside of arrays, more than 16",
 		strings.Repeat(`{"a":`, 101) + `{}` + strings.Repeat("}", 101):      "the pattern nests deeper than 100",
 		`{"a":` + strings.Repeat(`[`, 100) + strings.Repeat("]", 100) + `}`: "the pattern nests deeper than 100",
 	} {
@@ -102,7 +103,8 @@ func TestContainsAgreesWithPostgres(t *testing.T) {
 		v := d.value(3)
 		values[i], patterns[i] = d.spell(v), d.spell(d.pattern(v))
 	}
-	rows, err := conn.Query(t.Context(), `SELECT v::jsonb @> p::jsonb FROM unnest($1::text[], $2::text[]) WITH ORDINALITY u(v, p, i) ORDER BY i`, values, patterns)
+	rows, err := conn.Query(t.Context(), `SELECT v::jsonb @> p::jsonb FROM unnest($1::text[], `+
+		`$2::text[]) WITH ORDINALITY u(v, p, i) ORDER BY i`, values, patterns)
 	require.NoError(t, err)
 	answers, err := pgx.CollectRows(rows, pgx.RowTo[bool])
 	require.NoError(t, err)
@@ -136,7 +138,8 @@ func (d drawer) value(depth int) any {
 	case 0:
 		return []any{nil, true, false}[d.IntN(3)]
 	case 1, 2:
-		return json.Number([]string{"0", "-0", "1", "-1", "12", "1200", "0.5", "9007199254740993", "9007199254740992", "1e400", "-1e-30", "123456789012345678901234567890"}[d.IntN(12)])
+		return json.Number([]string{"0", "-0", "1", "-1", "12", "1200", "0.5", "9007199254740993",
+			"9007199254740992", "1e400", "-1e-30", "123456789012345678901234567890"}[d.IntN(12)])
 	case 3:
 		return d.word()
 	case 4:

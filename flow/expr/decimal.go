@@ -88,7 +88,8 @@ func (d decimalNumber) compareTo(other decimalNumber) int {
 	if n := cmp.Compare(sign, other.signOf()); n != 0 || sign == 0 {
 		return n
 	}
-	exponents := cmp.Or(cmp.Compare(len(d.exponentDigits), len(other.exponentDigits)), bytes.Compare(d.exponentDigits, other.exponentDigits))
+	exponents := cmp.Or(cmp.Compare(len(d.exponentDigits), len(other.exponentDigits)),
+		bytes.Compare(d.exponentDigits, other.exponentDigits))
 	return sign * cmp.Or(
 		cmp.Compare(d.exponentSign, other.exponentSign), d.exponentSign*exponents,
 		cmp.Compare(d.power, other.power), bytes.Compare(d.digits, other.digits))

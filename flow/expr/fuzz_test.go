@@ -80,7 +80,8 @@ func FuzzPath(f *testing.F) {
 
 var someConds = []string{
 	`{"and":[{"eq":["$params.n","5"]},{"not":"$params.s"},true]}`, `{"in":["$params.s",["5",5]]}`, `{"contains":["$input.s","5"]}`,
-	`{"lt":["$shared.a",{"b":[1]}],"ge":["NaN",1]}`, `{"exists":"$shared."}`, `{"eq":[1]}`, `{"or":[{},null,[1]]}`, `{"in":["$params.a[1]","$params.a"]}`,
+	`{"lt":["$shared.a",{"b":[1]}],"ge":["NaN",1]}`, `{"exists":"$shared."}`, `{"eq":[1]}`,
+	`{"or":[{},null,[1]]}`, `{"in":["$params.a[1]","$params.a"]}`,
 }
 
 func FuzzCond(f *testing.F) {
@@ -124,7 +125,8 @@ func condText(t *rapid.T, depth int) string {
 	if depth == 0 {
 		return operandText(t)
 	}
-	name := rapid.SampledFrom([]string{"and", "or", "not", "eq", "ne", "gt", "lt", "ge", "le", "exists", "in", "contains", "nand"}).Draw(t, "operator")
+	name := rapid.SampledFrom([]string{"and", "or", "not", "eq", "ne", "gt", "lt", "ge", "le",
+		"exists", "in", "contains", "nand"}).Draw(t, "operator")
 	var operand string
 	switch name {
 	case "and", "or":
@@ -144,7 +146,8 @@ func operandText(t *rapid.T) string {
 	case 0:
 		return text(t, 1)
 	case 1:
-		return string(Quote(rapid.SampledFrom([]string{"5", "5.0", "NaN", "1e+06", "true", "null", "", "abc", "1_0", "0x10", "$params"}).Draw(t, "literal")))
+		return string(Quote(rapid.SampledFrom([]string{"5", "5.0", "NaN", "1e+06", "true", "null",
+			"", "abc", "1_0", "0x10", "$params"}).Draw(t, "literal")))
 	}
 	root := rapid.SampledFrom([]string{"$params.", "$shared.", "$input", "$input."}).Draw(t, "root")
 	path := rapid.SampledFrom([]string{"a", "b", "ab", "a.b", "b.a", "a[0]", "b[1]", "5", "", "é"}).Draw(t, "path")

@@ -46,7 +46,8 @@ func text(t *rapid.T, depth int) string {
 	case 0:
 		return pad(rapid.SampledFrom([]string{"null", "true", "false"}).Draw(t, "word"))
 	case 1:
-		return pad(rapid.SampledFrom([]string{"0", "-0", "5", "5.0", "1e1", "-2.5E-3", "9007199254740993", "1000000", "123456789012345678901234567890"}).Draw(t, "number"))
+		return pad(rapid.SampledFrom([]string{"0", "-0", "5", "5.0", "1e1", "-2.5E-3",
+			"9007199254740993", "1000000", "123456789012345678901234567890"}).Draw(t, "number"))
 	case 2, 3:
 		return pad(quoted(t))
 	case 4:

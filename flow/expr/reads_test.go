@@ -65,7 +65,8 @@ func TestWholeNumbersAreWholeHoweverTheyAreWritten(t *testing.T) {
 func TestEqualValuesHaveTheSameCanonicalBytes(t *testing.T) {
 	canonical := func(v string) string { return string(expr.AppendCanonical(nil, json.RawMessage(v))) }
 	require.Equal(t, canonical(`{"a":1.0,"b":["\u0061",null]}`), canonical(` { "b" : [ "a" , null ], "a" : 1 } `))
-	for _, v := range []string{`{"a":1,"b":["b",null]}`, `{"a":"1","b":["a",null]}`, `{"a":1,"b":["a",null,null]}`, `{"a":1,"b":[["a"],null]}`} {
+	for _, v := range []string{`{"a":1,"b":["b",null]}`, `{"a":"1","b":["a",null]}`,
+		`{"a":1,"b":["a",null,null]}`, `{"a":1,"b":[["a"],null]}`} {
 		require.NotEqual(t, canonical(`{"a":1,"b":["a",null]}`), canonical(v))
 	}
 }

@@ -119,7 +119,9 @@ func (e *deliveryEval) evalText(where string, c *expr.CEL) (string, error) {
 		return "", flow.Errorf(flow.Invalid, "%s: it gives %s, not a text", where, kind)
 	}
 	if text == "" || len(text) > maxKey || !flow.IsText(text) {
-		return "", flow.Errorf(flow.Invalid, "%s: it gives a text that is empty, longer than %d bytes, or holds the character U+0000", where, maxKey)
+		return "", flow.Errorf(flow.Invalid,
+			"%s: it gives a text that is empty, longer than %d bytes, or holds the character U+0000",
+			where, maxKey)
 	}
 	if !flow.IsName(text) {
 		return "", flow.Errorf(flow.Invalid, "%s: the text %.80q %s", where, text, flow.NoName)

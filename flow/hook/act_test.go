@@ -26,7 +26,9 @@ func given(t *testing.T, kind, body string) *Delivery {
 }
 
 func TestTextsOfATemplateAreExpressions(t *testing.T) {
-	h := compiled(t, Settings{Flow: "f", Params: json.RawMessage(`{"z": "body.a", "list": ["headers[\"x-a\"]", 1, null], "deep": {"q": "query.q + hook + delivery"}, "text": "'as it is'"}`)})
+	h := compiled(t, Settings{Flow: "f", Params: json.RawMessage(
+		`{"z": "body.a", "list": ["headers[\"x-a\"]", 1, null], "deep": {"q": "query.q + hook + ` +
+			`delivery"}, "text": "'as it is'"}`)})
 	a, err := h.Decide(given(t, "application/json", `{"a": {"n": 1.50}}`))
 	require.NoError(t, err)
 	require.Equal(t, `{"z":{"n":1.50},"list":["1, 2",1,null],"deep":{"q":"xhd"},"text":"as it is"}`, string(a.Params))
@@ -62,7 +64,8 @@ func TestNamesMustBeNonEmptyScalars(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, a.Key)
 	}
-	for _, body := range []string{`{}`, `{"k": ""}`, `{"k": null}`, `{"k": {}}`, `{"k": "\u0000"}`, `{"k": "` + strings.Repeat("x", 501) + `"}`, `7`} {
+	for _, body := range []string{`{}`, `{"k": ""}`, `{"k": null}`, `{"k": {}}`, `{"k": "\u0000"}`,
+		`{"k": "` + strings.Repeat("x", 501) + `"}`, `7`} {
 		_, err := compiled(t, Settings{Signal: "s", Task: "body.k"}).Decide(given(t, "", body))
 		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err), body)
 	}
@@ -87,14 +90,16 @@ func TestABodyIsReadByItsContentType(t *testing.T) {
 			require.Equal(t, tt.want, string(v))
 		})
 	}
-	for kind, body := range map[string]string{"application/json": `{"a":`, "text/plain": "\xff", "application/x-www-form-urlencoded": "%zz", "image/png": "\x89PNG"} {
+	for kind, body := range map[string]string{"application/json": `{"a":`, "text/plain": "\xff",
+		"application/x-www-form-urlencoded": "%zz", "image/png": "\x89PNG"} {
 		_, err := Body(kind, []byte(body))
 		require.Equal(t, flow.Invalid, flow.ErrorKindOf(err), kind)
 	}
 }
 
 func TestAllProblemsOfHookSettingsAreReported(t *testing.T) {
-	_, err := Compile(Settings{Scheme: "other", When: "1 +", Key: "nobody.x", Params: json.RawMessage(`{"a": "body."}`), Labels: map[string]string{"l": ""}})
+	_, err := Compile(Settings{Scheme: "other", When: "1 +", Key: "nobody.x",
+		Params: json.RawMessage(`{"a": "body."}`), Labels: map[string]string{"l": ""}})
 	var problems Problems
 	require.ErrorAs(t, err, &problems)
 	places := []string{}

@@ -30,7 +30,9 @@ func Body(contentType string, body []byte) (json.RawMessage, error) {
 		return textValue(body)
 	}
 	if err := flow.CheckJSON(trimmed); err != nil {
-		return nil, flow.Errorf(flow.Invalid, "body: it %v; its Content-Type says what it is: application/json, application/x-www-form-urlencoded or text/plain", err)
+		return nil, flow.Errorf(flow.Invalid,
+			"body: it %v; its Content-Type says what it is: application/json, "+
+				"application/x-www-form-urlencoded or text/plain", err)
 	}
 	return expr.Compact(trimmed), nil
 }

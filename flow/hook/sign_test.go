@@ -39,7 +39,8 @@ func TestTheExampleOfStandardWebhooksIsSigned(t *testing.T) {
 
 // The example of GitHub's documentation.
 func TestTheExampleOfGitHubIsSigned(t *testing.T) {
-	s, err := Read(GitHub, "", header("X-Hub-Signature-256", "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17").Values)
+	s, err := Read(GitHub, "", header("X-Hub-Signature-256",
+		"sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17").Values)
 	require.NoError(t, err)
 	require.True(t, s.By("It's a Secret to Everybody", []byte("Hello, World!")))
 	require.False(t, s.By("It's a Secret to Nobody", []byte("Hello, World!")))
@@ -48,7 +49,8 @@ func TestTheExampleOfGitHubIsSigned(t *testing.T) {
 
 func TestAnyOfSeveralSignaturesMayBeValid(t *testing.T) {
 	right := base64.StdEncoding.EncodeToString(mac("key", "a.1700000000.body"))
-	s, err := Read("", "", header("webhook-id", "a", "webhook-timestamp", "1700000000", "webhook-signature", "v1a,xyz v1,YQ== v1,"+right).Values)
+	s, err := Read("", "", header("webhook-id", "a", "webhook-timestamp", "1700000000",
+		"webhook-signature", "v1a,xyz v1,YQ== v1,"+right).Values)
 	require.NoError(t, err)
 	require.True(t, s.By("key", []byte("body")))
 	list := "t=1700000000, v0=00, v1=00, v1=" + hex.EncodeToString(mac("key", "1700000000.body"))
@@ -64,18 +66,28 @@ func TestHeadersWithoutASignatureAreRejected(t *testing.T) {
 		scheme string
 		header http.Header
 	}{
-		"an unknown scheme":        {"other", header()},
-		"no id":                    {Standard, header("webhook-timestamp", "1", "webhook-signature", "v1,"+good)},
-		"two ids":                  {Standard, header("webhook-id", "a", "webhook-id", "b", "webhook-timestamp", "1", "webhook-signature", "v1,"+good)},
-		"an id with a dot":         {Standard, header("webhook-id", "a.1", "webhook-timestamp", "1", "webhook-signature", "v1,"+good)},
-		"an id with a blank":       {Standard, header("webhook-id", "a 1", "webhook-timestamp", "1", "webhook-signature", "v1,"+good)},
-		"a long id":                {Standard, header("webhook-id", strings.Repeat("a", 201), "webhook-timestamp", "1", "webhook-signature", "v1,"+good)},
-		"a time with a sign":       {Standard, header("webhook-id", "a", "webhook-timestamp", "+1", "webhook-signature", "v1,"+good)},
-		"a time with a zero":       {Standard, header("webhook-id", "a", "webhook-timestamp", "01", "webhook-signature", "v1,"+good)},
-		"a time without end":       {Standard, header("webhook-id", "a", "webhook-timestamp", "99999999999999999999", "webhook-signature", "v1,"+good)},
-		"another version":          {Standard, header("webhook-id", "a", "webhook-timestamp", "1", "webhook-signature", "v2,"+good)},
-		"too many signatures":      {Standard, header("webhook-id", "a", "webhook-timestamp", "1", "webhook-signature", strings.Repeat("v1,"+good+" ", 11))},
-		"a long header":            {Standard, header("webhook-id", "a", "webhook-timestamp", "1", "webhook-signature", "v1,"+good+strings.Repeat(" ", 5000))},
+		"an unknown scheme": {"other", header()},
+		"no id":             {Standard, header("webhook-timestamp", "1", "webhook-signature", "v1,"+good)},
+		"two ids": {Standard, header("webhook-id", "a", "webhook-id", "b",
+			"webhook-timestamp", "1", "webhook-signature", "v1,"+good)},
+		"an id with a dot": {Standard, header("webhook-id", "a.1", "webhook-timestamp", "1",
+			"webhook-signature", "v1,"+good)},
+		"an id with a blank": {Standard, header("webhook-id", "a 1", "webhook-timestamp", "1",
+			"webhook-signature", "v1,"+good)},
+		"a long id": {Standard, header("webhook-id", strings.Repeat("a", 201),
+			"webhook-timestamp", "1", "webhook-signature", "v1,"+good)},
+		"a time with a sign": {Standard, header("webhook-id", "a", "webhook-timestamp", "+1",
+			"webhook-signature", "v1,"+good)},
+		"a time with a zero": {Standard, header("webhook-id", "a", "webhook-timestamp", "01",
+			"webhook-signature", "v1,"+good)},
+		"a time without end": {Standard, header("webhook-id", "a", "webhook-timestamp",
+			"99999999999999999999", "webhook-signature", "v1,"+good)},
+		"another version": {Standard, header("webhook-id", "a", "webhook-timestamp", "1",
+			"webhook-signature", "v2,"+good)},
+		"too many signatures": {Standard, header("webhook-id", "a", "webhook-timestamp", "1",
+			"webhook-signature", strings.Repeat("v1,"+good+" ", 11))},
+		"a long header": {Standard, header("webhook-id", "a", "webhook-timestamp", "1",
+			"webhook-signature", "v1,"+good+strings.Repeat(" ", 5000))},
 		"no hexadecimal":           {GitHub, header("X-Hub-Signature-256", "sha256=xyz")},
 		"the old hash":             {GitHub, header("X-Hub-Signature-256", "sha1="+hexed)},
 		"no time":                  {Stripe, header("Stripe-Signature", "v1="+hexed)},
@@ -101,7 +113,8 @@ func TestTheIDOfADeliveryComesFromSignedContent(t *testing.T) {
 	require.Equal(t, hub.ID([]byte("a")), read(GitHub, "X-Hub-Signature-256", "sha256=01", "X-GitHub-Delivery", "2").ID([]byte("a")))
 	require.NotEqual(t, hub.ID([]byte("a")), hub.ID([]byte("b")))
 	require.NotEqual(t, read(Stripe, "Stripe-Signature", "t=1,v1=00").ID(nil), read(Stripe, "Stripe-Signature", "t=2,v1=00").ID(nil))
-	require.Equal(t, "msg_1", read(Standard, "webhook-id", "msg_1", "webhook-timestamp", "1", "webhook-signature", "v1,AA==").ID([]byte("a")))
+	require.Equal(t, "msg_1", read(Standard, "webhook-id", "msg_1", "webhook-timestamp", "1",
+		"webhook-signature", "v1,AA==").ID([]byte("a")))
 }
 
 func TestADeliveryIsRememberedWhileItMayBeRepeated(t *testing.T) {
@@ -120,7 +133,8 @@ func FuzzHeadersAreReadWithoutHarm(f *testing.F) {
 		f.Add(scheme, "a.b", "-1", "sha256=00", "\x00")
 	}
 	f.Fuzz(func(t *testing.T, scheme, id, at, signature, body string) {
-		h := header("webhook-id", id, "webhook-timestamp", at, "webhook-signature", signature, "stripe-signature", signature, "x-hub-signature-256", signature)
+		h := header("webhook-id", id, "webhook-timestamp", at, "webhook-signature", signature,
+			"stripe-signature", signature, "x-hub-signature-256", signature)
 		s, err := Read(scheme, "", h.Values)
 		require.Equal(t, err == nil, s != nil)
 		require.False(t, s.By("a secret that nobody has used", []byte(body)), "nobody can sign without it")

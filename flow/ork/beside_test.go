@@ -57,12 +57,16 @@ func requireGolden(t *testing.T, file, told string) {
 func TestAWorkflowMayConsistOfImports(t *testing.T) {
 	text := []byte("name: w\nimport: [{dbt: transform}]\n")
 	require.True(t, ork.Is(text))
-	w, problems := ork.Translate(text, ork.Options{Files: fstest.MapFS{"transform/dbt_project.yml": {Data: []byte("name: x")}, "transform/models/a.sql": {}}})
+	w, problems := ork.Translate(text,
+		ork.Options{Files: fstest.MapFS{"transform/dbt_project.yml": {Data: []byte("name: x")},
+			"transform/models/a.sql": {}}})
 	require.NoError(t, problems.Err())
 	require.Equal(t, []ork.Task{{Name: "dbt.a", Key: "dbt_a", Executor: "process", DependsOn: []string{}}}, w.Tasks)
 
 	_, problems = ork.Translate(text, ork.Options{})
-	require.ErrorContains(t, problems.Err(), "2:16: import[0].dbt: projects are not read here: publish the workflow from a file, or on a server that starts programs (--allow-scripts)")
+	require.ErrorContains(t, problems.Err(),
+		"2:16: import[0].dbt: projects are not read here: publish the workflow from a file, or "+
+			"on a server that starts programs (--allow-scripts)")
 }
 
 func TestUnreadFilesAreReported(t *testing.T) {
@@ -73,11 +77,13 @@ func TestUnreadFilesAreReported(t *testing.T) {
 func TestWorkersMayComeFromAnotherFile(t *testing.T) {
 	text := []byte("name: w\ntasks: {a: {executor: process, command: ls, worker: big}}\n")
 	beside := fstest.MapFS{"workers.yaml": {Data: []byte("workers: {big: {memory: 1Gi}}")}}
-	w, problems := ork.Translate(text, ork.Options{Files: beside, Workers: ork.Beside{Name: "workers.yaml", Text: []byte("workers: {big: {memory: 2Gi}}")}})
+	w, problems := ork.Translate(text, ork.Options{Files: beside,
+		Workers: ork.Beside{Name: "workers.yaml", Text: []byte("workers: {big: {memory: 2Gi}}")}})
 	require.NoError(t, problems.Err())
 	require.Contains(t, string(w.Definition), `"memory":"2Gi"`)
 	_, problems = ork.Translate(text, ork.Options{})
-	require.ErrorContains(t, problems.Err(), "there is no worker big: name it in a workers.yaml beside the workflow, with what its tasks may use")
+	require.ErrorContains(t, problems.Err(),
+		"there is no worker big: name it in a workers.yaml beside the workflow, with what its tasks may use")
 }
 
 func TestFilesBesideWorkflowsAreRecognized(t *testing.T) {
@@ -90,9 +96,14 @@ func TestFilesBesideWorkflowsAreRecognized(t *testing.T) {
 
 func TestFilesBesideWorkflowsAreChecked(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"ork.yaml":       {"executors: {a: {type: x:Y}}\nenv_file: .env\n", "2:11: note: env_file: is read by troupe dev alone, since all of a flow can be seen by whoever sees the flow: start another member with these variables and --child-env, or keep them as secrets"},
-		"workers.yaml":   {"default: x\n", "1:10: default: there is no worker x"},
-		"locations.yaml": {"locations:\n  - {name: etl, refresh: x}\n", "1:1: warning: locations: images are not searched for workflows: take the files out of the image, and publish them with troupe flow apply\n2:5: locations[0]: has no image"},
+		"ork.yaml": {"executors: {a: {type: x:Y}}\nenv_file: .env\n",
+			"2:11: note: env_file: is read by troupe dev alone, since all of a flow can be seen " +
+				"by whoever sees the flow: start another member with these variables and " +
+				"--child-env, or keep them as secrets"},
+		"workers.yaml": {"default: x\n", "1:10: default: there is no worker x"},
+		"locations.yaml": {"locations:\n  - {name: etl, refresh: x}\n",
+			"1:1: warning: locations: images are not searched for workflows: take the files out " +
+				"of the image, and publish them with troupe flow apply\n2:5: locations[0]: has no image"},
 	} {
 		var told []string
 		for _, p := range ork.CheckBeside(ork.Beside{Name: name, Text: []byte(tt.text)}) {

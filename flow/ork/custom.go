@@ -17,7 +17,8 @@ var classPattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_.]*):([A-Za-z_][A-Z
 func (t *task) readCustom(called string, named *executorOf) {
 	parts := classPattern.FindStringSubmatch(named.kind)
 	if parts == nil {
-		named.Errorf(named.at.Key("type"), "Unknown executor type: %.80s%s: write one of %s, or MODULE:CLASS for a class of Python", named.kind,
+		named.Errorf(named.at.Key("type"), "Unknown executor type: %.80s%s: write one of %s, or "+
+			"MODULE:CLASS for a class of Python", named.kind,
 			define.Guess{Word: named.kind, Names: func() []string { return executors }}, strings.Join(executors, ", "))
 		return
 	}

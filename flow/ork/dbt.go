@@ -38,7 +38,8 @@ const (
 // dbtCommand is a dbt subcommand, and the option that selects its nodes.
 type dbtCommand struct{ does, chosen string }
 
-var dbtCommands = map[string]dbtCommand{dbtRun: {"run", "models"}, dbtTest: {"test", "models"}, dbtSeed: {"seed", "select"}, dbtSnapshot: {"snapshot", "select"}}
+var dbtCommands = map[string]dbtCommand{dbtRun: {"run", "models"}, dbtTest: {"test", "models"},
+	dbtSeed: {"seed", "select"}, dbtSnapshot: {"snapshot", "select"}}
 
 // readImports reads the projects whose models become tasks.
 func (r *reader) readImports(p textPart) {

@@ -76,7 +76,8 @@ func (t *task) readSecrets() {
 			t.Errorf(p.at, "has no name: the variable of that name says where the file is")
 			continue
 		case strings.HasPrefix(path, "/") && t.image == nil:
-			t.Warnf(p.at.Key("path"), "a program finds the file where the variable %s says: only an image has one of its own at %.80s", variable, path)
+			t.Warnf(p.at.Key("path"), "a program finds the file where the variable %s says: "+
+				"only an image has one of its own at %.80s", variable, path)
 		}
 		t.addSecret(p, variable, path)
 	}

@@ -23,7 +23,8 @@ func (t *task) readWorker() {
 	case t.assignedWorker == nil && t.url == "":
 		t.Errorf(t.at, "task %s requires a `worker`: say where it is, such as http://127.0.0.1:8081", t.name)
 	case t.url == "":
-		t.Errorf(t.at.Key("worker"), "%s does not say where the worker %s is: give it a url there, such as http://127.0.0.1:8081", WorkersFile, t.assignedWorker.name)
+		t.Errorf(t.at.Key("worker"), "%s does not say where the worker %s is: give it a url "+
+			"there, such as http://127.0.0.1:8081", WorkersFile, t.assignedWorker.name)
 	}
 	switch {
 	case t.module != "" || t.function != "":
@@ -44,7 +45,8 @@ func (t *task) readCloudRun() {
 	t.Warnf(t.at.Key("executor"), inCloud, systems[cloudRun])
 	for _, name := range []string{"resources", "worker"} {
 		if _, has := t.getField(name); has {
-			t.Warnf(t.at.Key(name), "is not applied: what a job of Cloud Run may use, and as whom it runs, is said where the job is defined")
+			t.Warnf(t.at.Key(name), "is not applied: what a job of Cloud Run may use, and as "+
+				"whom it runs, is said where the job is defined")
 		}
 	}
 	t.refuseFields(cloudRun, "command", "file", "module", "function", "image")

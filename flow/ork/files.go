@@ -67,7 +67,8 @@ func (r *reader) readBeside(name string) (f Beside) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		r.foundProblems = append(r.foundProblems, define.Problem{File: name, Line: 1, Column: 1, Severity: define.SeverityError, Msg: "cannot be read: " + err.Error()})
+		r.foundProblems = append(r.foundProblems, define.Problem{File: name, Line: 1, Column: 1,
+			Severity: define.SeverityError, Msg: "cannot be read: " + err.Error()})
 	default:
 		f = Beside{name, text}
 	}

@@ -110,7 +110,8 @@ func (t *task) readTaskRefAt(at *define.Place, text string) *outputRef {
 		return nil
 	case to == nil:
 		head, _, _ := strings.Cut(text, ".")
-		t.Errorf(at, "%.80q names no task: write a task's name and a field of its output, such as discover.files%s", text, t.guessTask(head))
+		t.Errorf(at, "%.80q names no task: write a task's name and a field of its output, such "+
+			"as discover.files%s", text, t.guessTask(head))
 		return nil
 	}
 	t.waitFor(to, at, text)

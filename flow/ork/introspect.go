@@ -148,7 +148,8 @@ func (f *functionSet) functionNames() []string {
 // takesWhole reports whether a function gets all inputs of its task as one argument: it has a
 // single parameter, and no input has the name of that.
 func takesWhole(f *functionSignature, bindings []inputBinding) bool {
-	return len(f.params) == 1 && !f.takesOthers && !slices.ContainsFunc(bindings, func(b inputBinding) bool { return b.name == f.params[0].name })
+	return len(f.params) == 1 && !f.takesOthers && !slices.ContainsFunc(bindings,
+		func(b inputBinding) bool { return b.name == f.params[0].name })
 }
 
 // compareInputs compares inputs with parameters. For a task with units, the additional inputs of
@@ -171,7 +172,8 @@ func (t *task) compareInputs(f *functionSignature, name string) {
 		case i >= 0:
 			t.compareArgument(b.name, f.params[i].is, name)
 		case !f.takesOthers:
-			t.Warnf(at.Key(b.name), "the function %s takes no %s, so it is left out%s", name, b.name, define.Guess{Word: b.name, Names: f.paramNames})
+			t.Warnf(at.Key(b.name), "the function %s takes no %s, so it is left out%s", name,
+				b.name, define.Guess{Word: b.name, Names: f.paramNames})
 		}
 	}
 }

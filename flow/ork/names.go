@@ -19,7 +19,8 @@ func CheckName(name string) error {
 	case len(name) > MaxName:
 		return flow.Errorf(flow.Invalid, "the name %.40q… is longer than %d bytes", name, MaxName)
 	case strings.ContainsFunc(name, func(r rune) bool { return r == '/' || unicode.IsControl(r) }), name == ".", name == "..":
-		return flow.Errorf(flow.Invalid, "the name %.140q has a / or a control character in it, or is nothing but dots: it is a part of URLs", name)
+		return flow.Errorf(flow.Invalid, "the name %.140q has a / or a control character in it, "+
+			"or is nothing but dots: it is a part of URLs", name)
 	}
 	return nil
 }

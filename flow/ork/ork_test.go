@@ -31,7 +31,8 @@ func TestFilesMatchTheirGoldenTranslations(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, ork.Is(text))
 			var told bytes.Buffer
-			w, problems := ork.Translate(text, ork.Options{Root: "/srv/flows", Exists: func(path string) bool { return !strings.Contains(path, "missing") }})
+			w, problems := ork.Translate(text, ork.Options{Root: "/srv/flows",
+				Exists: func(path string) bool { return !strings.Contains(path, "missing") }})
 			for _, p := range problems {
 				told.WriteString(p.String() + "\n")
 			}
@@ -65,15 +66,19 @@ func TestAWorkflowIsRecognizedByItsShape(t *testing.T) {
 func TestProblemsOfTheDefinitionUseTheNamesOfTasks(t *testing.T) {
 	w, problems := ork.Translate([]byte("name: w\ntasks: {a-b: {executor: process, command: ls}}"), ork.Options{})
 	require.NoError(t, problems.Err())
-	told := w.InItsWords(define.Problems{{Path: "nodes.a_b.exec.command", Line: 3, Column: 4, Msg: "x"}, {Path: "nodes.zz"}, {Path: "name"}})
+	told := w.InItsWords(define.Problems{{Path: "nodes.a_b.exec.command", Line: 3, Column: 4,
+		Msg: "x"}, {Path: "nodes.zz"}, {Path: "name"}})
 	require.Equal(t, define.Problems{{Path: "tasks.a-b.command", Msg: "x"}, {Path: "tasks.zz"}, {Path: "name"}}, told)
 }
 
 func TestProblemsOfSharedFieldsHaveTheirPlaces(t *testing.T) {
-	w, problems := ork.Translate([]byte("name: w\ntasks: {a: {executor: process, command: ls}}\nschedule:\n  timezone: Mars\n  cron: 0 0 9 * * 1\n"), ork.Options{})
+	w, problems := ork.Translate([]byte("name: w\ntasks: {a: {executor: process, command: "+
+		"ls}}\nschedule:\n  timezone: Mars\n  cron: 0 0 9 * * 1\n"), ork.Options{})
 	require.NoError(t, problems.Err())
-	told := w.InItsWords(define.Problems{{Path: "schedule.cron", Line: 1, Column: 2}, {Path: "schedule.timezone"}, {Path: "schedule.every"}})
-	require.Equal(t, define.Problems{{Path: "schedule.cron", Line: 5, Column: 9}, {Path: "schedule.timezone", Line: 4, Column: 13}, {Path: "schedule.every", Line: 3, Column: 1}}, told)
+	told := w.InItsWords(define.Problems{{Path: "schedule.cron", Line: 1, Column: 2},
+		{Path: "schedule.timezone"}, {Path: "schedule.every"}})
+	require.Equal(t, define.Problems{{Path: "schedule.cron", Line: 5, Column: 9},
+		{Path: "schedule.timezone", Line: 4, Column: 13}, {Path: "schedule.every", Line: 3, Column: 1}}, told)
 }
 
 // FuzzTranslate checks that any file is read to its end, and has a definition or an error.
@@ -124,7 +129,9 @@ func TestUntranslatableReferencesInVariablesAreRejected(t *testing.T) {
 		"{{ a.x:-none }}": "leads nowhere",
 		"{{ a.x}y }}":     "leads nowhere",
 	} {
-		_, problems := ork.Translate([]byte("name: w\ntasks: {a: {executor: process, command: ls}, b: {executor: process, command: ls, depends_on: [a], env: {A: '"+value+"'}}}\n"), ork.Options{})
+		_, problems := ork.Translate([]byte(
+			"name: w\ntasks: {a: {executor: process, command: ls}, b: {executor: process, "+
+				"command: ls, depends_on: [a], env: {A: '"+value+"'}}}\n"), ork.Options{})
 		require.ErrorContains(t, problems.Err(), says, value)
 		require.Equal(t, "tasks.b.env.A", problems[0].Path)
 	}
@@ -138,6 +145,7 @@ func TestProgramOptionsReachThePlan(t *testing.T) {
 	plan, problems := compile.Text(w.Definition, flow.Limits{})
 	require.NoError(t, problems.Err())
 	p := plan.Root.Dag.List[0].Exec.Program
-	require.Equal(t, flow.Program{File: "tasks.py", Python: "python3.12", Warm: 4, OutputMode: flow.OutputMarker, Upstream: true, GraceMS: 2500},
+	require.Equal(t, flow.Program{File: "tasks.py", Python: "python3.12", Warm: 4,
+		OutputMode: flow.OutputMarker, Upstream: true, GraceMS: 2500},
 		flow.Program{File: p.File, Python: p.Python, Warm: p.Warm, OutputMode: p.OutputMode, Upstream: p.Upstream, GraceMS: p.GraceMS})
 }

@@ -136,7 +136,8 @@ func (p textPart) refuseUnknown(fields ...string) {
 	}
 }
 
-var workflowFields = []string{"name", "description", "schedule", "types", "import", "tasks", "on_error", "input_shape", "defaults", "introspect"}
+var workflowFields = []string{"name", "description", "schedule", "types", "import", "tasks",
+	"on_error", "input_shape", "defaults", "introspect"}
 
 // readWorkflow reads the whole text.
 func (r *reader) readWorkflow(p textPart) *Workflow {

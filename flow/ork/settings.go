@@ -63,7 +63,9 @@ func (p textPart) executorOf(m expr.Member) *executorOf {
 // idleSettings reports settings that have no effect here, and their replacement.
 func (p textPart) idleSettings() {
 	if _, has := p.getField("env_file"); has {
-		p.Notef(define.At("env_file"), "is read by troupe dev alone, since all of a flow can be seen by whoever sees the flow: start another member with these variables and --child-env, or keep them as secrets")
+		p.Notef(define.At("env_file"), "is read by troupe dev alone, since all of a flow can be "+
+			"seen by whoever sees the flow: start another member with these variables and "+
+			"--child-env, or keep them as secrets")
 	}
 	if _, has := p.getField("notifications"); has {
 		p.Warnf(define.At("notifications"), "nobody is told because of this: troupe hook set tells of tasks that fail")
@@ -72,7 +74,8 @@ func (p textPart) idleSettings() {
 	if !has {
 		return
 	}
-	p.Warnf(define.At("api"), "nobody is asked because of this: --server and --token, or TROUPE_SERVER and TROUPE_TOKEN, say where the server is and who asks it")
+	p.Warnf(define.At("api"), "nobody is asked because of this: --server and --token, or "+
+		"TROUPE_SERVER and TROUPE_TOKEN, say where the server is and who asks it")
 	api.refuseUnknown("url", "auth")
 	auth, has := api.getObject("auth")
 	if !has {

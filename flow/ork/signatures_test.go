@@ -12,7 +12,8 @@ import (
 // TestWorkflowFilesAcceptTheTypesOfSignatures exists because users copy them.
 func TestWorkflowFilesAcceptTheTypesOfSignatures(t *testing.T) {
 	s := ork.Signatures{Types: json.RawMessage(`{"Order":{"id":"int","at":"date?"}}`),
-		Functions: json.RawMessage(`{"main":{"input_type":{"orders":["types.Order?"],"title":"str?","other":null},"required":["orders"],"output_type":["float?"]}}`)}
+		Functions: json.RawMessage(
+			`{"main":{"input_type":{"orders":["types.Order?"],"title":"str?","other":null},"required":["orders"],"output_type":["float?"]}}`)}
 	const want = `types:
   Order:
     id: int

@@ -59,9 +59,12 @@ func (t *task) depNames() []string {
 	return names
 }
 
-var taskFields = []string{"executor", "file", "command", "module", "function", "job", "image", "config_file", "config", "worker", "input", "inputs",
-	"input_type", "output_type", "output", "validate_output", "depends_on", "on_failure", "timeout", "retries", "retry_delay", "retry", "parallel",
-	"foreach", "concurrency", "resources", "env", "secrets", "exec", "start_timeout", "heartbeat_timeout", "output_mode", "upstream_env", "grace"}
+var taskFields = []string{"executor", "file", "command", "module", "function", "job", "image",
+	"config_file", "config", "worker", "input", "inputs",
+	"input_type", "output_type", "output", "validate_output", "depends_on", "on_failure", "timeout",
+	"retries", "retry_delay", "retry", "parallel",
+	"foreach", "concurrency", "resources", "env", "secrets", "exec", "start_timeout",
+	"heartbeat_timeout", "output_mode", "upstream_env", "grace"}
 
 func (r *reader) readTasks(p textPart) {
 	all, has := p.getObject("tasks")
@@ -287,7 +290,8 @@ func (t *task) readCommand() {
 	_, list := expr.Elements(t.command)
 	said, _ := expr.String(t.command)
 	switch {
-	case t.command == nil && t.file == "", t.command != nil && !list && expr.KindOf(t.command) == expr.KindString && strings.TrimSpace(said) == "":
+	case t.command == nil && t.file == "", t.command != nil && !list &&
+		expr.KindOf(t.command) == expr.KindString && strings.TrimSpace(said) == "":
 		t.Errorf(t.at, "task %s requires a `command` or `file` path", t.name)
 	case list:
 		if len(t.getTexts("command")) == 0 {

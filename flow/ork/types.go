@@ -194,7 +194,8 @@ func (t *task) readTypes() {
 	t.outType = t.typeField("output_type", "output")
 	t.unchecked = !t.getBool("validate_output", !t.settings.unchecked)
 	if t.inType != nil && !t.inType.isObject() {
-		t.Errorf(t.at.Key("input_type"), "task '%s' has invalid type schema at 'input_type': it must be an object of names and types", t.name)
+		t.Errorf(t.at.Key("input_type"), "task '%s' has invalid type schema at 'input_type': it "+
+			"must be an object of names and types", t.name)
 		t.inType = nil
 	}
 }

@@ -52,7 +52,8 @@ func (r *reader) readWorkers(f Beside) {
 
 func readWorkerOf(p textPart, name string) *workerOf {
 	p.refuseUnknown("url", "service_account", "vpc_connector", "cpu", "memory", "timeout")
-	w := &workerOf{textPart: p, name: name, url: p.getText("url"), timeout: p.getSeconds("timeout"), account: p.getText("service_account"), warnedFields: map[string]bool{}}
+	w := &workerOf{textPart: p, name: name, url: p.getText("url"), timeout: p.getSeconds("timeout"),
+		account: p.getText("service_account"), warnedFields: map[string]bool{}}
 	p.getText("vpc_connector")
 	w.cpu, _ = p.getField("cpu")
 	w.memory, _ = p.getField("memory")
@@ -97,9 +98,12 @@ func (t *task) readWorkerConfig() {
 	const ofServer = "is not applied to programs of this server: they run as its user, in its network"
 	switch t.executor {
 	case cloudRun:
-		w.warnUnused("is not applied to a job of Cloud Run: where that is defined says it", "service_account", "vpc_connector", "cpu", "memory")
+		w.warnUnused("is not applied to a job of Cloud Run: where that is defined says it",
+			"service_account", "vpc_connector", "cpu", "memory")
 	case worker:
-		w.warnUnused("is not applied to what a worker of Ork runs: whoever starts that worker says it", "service_account", "vpc_connector", "cpu", "memory")
+		w.warnUnused(
+			"is not applied to what a worker of Ork runs: whoever starts that worker says it",
+			"service_account", "vpc_connector", "cpu", "memory")
 	case kubernetes:
 		w.warnUnused("is not applied to a job of Kubernetes: it has the network of its namespace", "vpc_connector")
 	case container:
@@ -150,6 +154,7 @@ func (r *reader) readLocations(f Beside) {
 		}
 	}
 	if has {
-		p.Warnf(define.At("locations"), "images are not searched for workflows: take the files out of the image, and publish them with troupe flow apply")
+		p.Warnf(define.At("locations"), "images are not searched for workflows: take the files "+
+			"out of the image, and publish them with troupe flow apply")
 	}
 }

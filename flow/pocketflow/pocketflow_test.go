@@ -40,7 +40,8 @@ func lines(h *pocketflow.History, plan *flow.Plan) (list []string) {
 		history.Apply(&h.Events[i])
 	}
 	for _, n := range history.Runs {
-		r := pocketflow.Run{Node: n.Address.Node, Attempt: n.Attempt, Status: string(n.Status), Branch: n.Branch, Input: string(n.Input), Output: string(n.Output), Error: n.Error}
+		r := pocketflow.Run{Node: n.Address.Node, Attempt: n.Attempt, Status: string(n.Status),
+			Branch: n.Branch, Input: string(n.Input), Output: string(n.Output), Error: n.Error}
 		if parent, ok := flow.ParentOf(n.Scope); ok {
 			r.Node, r.Branch = parent.Node, n.Address.Node
 		}
@@ -67,7 +68,8 @@ func tellAll(t *testing.T, definition string, task pocketflow.Task, runs ...pock
 	row := flow.Row{Format: flow.Format}
 	row.Add(h.Events)
 	require.NoError(t, flow.Fold(folded, row.Bytes()))
-	require.Equal(t, flow.EncodeSnapshot(h.State).Bytes(), flow.EncodeSnapshot(folded).Bytes(), "a member that reads the events comes to the same state")
+	require.Equal(t, flow.EncodeSnapshot(h.State).Bytes(), flow.EncodeSnapshot(folded).Bytes(),
+		"a member that reads the events comes to the same state")
 	return h
 }
 
@@ -140,9 +142,11 @@ func TestAFailedTaskKeepsItsError(t *testing.T) {
 
 // In the scheduler a failed node takes the same edge as after a success.
 func TestAFailedNodeThatWasFollowedIsConverted(t *testing.T) {
-	h := told(t, `{"start":"a","nodes":{"a":{"service":"x"},"b":{"service":"y","post":{"output_key":"o"}}},"edges":[{"from":"a","action":"default","to":"b"}]}`,
+	h := told(t,
+		`{"start":"a","nodes":{"a":{"service":"x"},"b":{"service":"y","post":{"output_key":"o"}}},"edges":[{"from":"a","action":"default","to":"b"}]}`,
 		pocketflow.Task{Status: "completed", Params: `{}`, Shared: `{"o":1}`},
-		pocketflow.Run{Node: "a", Attempt: 1, Status: "error", Error: "no worker"}, pocketflow.Run{Node: "b", Attempt: 1, Status: "ok", Output: "1"})
+		pocketflow.Run{Node: "a", Attempt: 1, Status: "error", Error: "no worker"},
+		pocketflow.Run{Node: "b", Attempt: 1, Status: "ok", Output: "1"})
 	require.Equal(t, 1, h.State.Followed)
 }
 
@@ -195,7 +199,8 @@ const nested = `{"start":"s","nodes":{
 
 func TestChildrenOfASubflowAreConverted(t *testing.T) {
 	child := func(name, input, output string) pocketflow.Run {
-		return pocketflow.Run{Node: "s", Attempt: 1, Status: "ok", Sub: "sub_node_complete", Branch: name, Input: input, Output: output, Action: map[string]string{"a": "go"}[name]}
+		return pocketflow.Run{Node: "s", Attempt: 1, Status: "ok", Sub: "sub_node_complete",
+			Branch: name, Input: input, Output: output, Action: map[string]string{"a": "go"}[name]}
 	}
 	told(t, fmt.Sprintf(nested, ""), pocketflow.Task{Status: "completed", Params: `{}`, Shared: `{"sub":{"m":1,"n":2},"final":9}`},
 		child("a", "3", "1"), child("b", "1", "2"), pocketflow.Run{Node: "e", Attempt: 1, Status: "ok", Output: "9"})
@@ -203,11 +208,13 @@ func TestChildrenOfASubflowAreConverted(t *testing.T) {
 
 func TestRetriedChildrenAreConverted(t *testing.T) {
 	child := func(status, output, text string) pocketflow.Run {
-		return pocketflow.Run{Node: "s", Attempt: 1, Status: status, Sub: "sub_node_complete", Branch: "a", Output: output, Error: text, Action: map[string]string{"ok": "go"}[status]}
+		return pocketflow.Run{Node: "s", Attempt: 1, Status: status, Sub: "sub_node_complete",
+			Branch: "a", Output: output, Error: text, Action: map[string]string{"ok": "go"}[status]}
 	}
 	b := child("error", "", "bad input")
 	b.Branch = "b"
-	told(t, fmt.Sprintf(nested, `,"failure_strategy":"retry","max_retries":2`), pocketflow.Task{Status: "failed", Params: `{}`, Shared: `{"sub":{"m":1},"other":1}`},
+	told(t, fmt.Sprintf(nested, `,"failure_strategy":"retry","max_retries":2`),
+		pocketflow.Task{Status: "failed", Params: `{}`, Shared: `{"sub":{"m":1},"other":1}`},
 		child("error", "", "one"), child("ok", "1", ""), b,
 		pocketflow.Run{Node: "e", Attempt: 1, Status: "error", Error: "end"})
 }
@@ -253,7 +260,8 @@ func TestATaskContinuesAtItsNode(t *testing.T) {
 	t.Run("in the queue", func(t *testing.T) {
 		task := at("q")
 		task.Status, task.Shared = "waiting_queue", `{"first":{"go":"next"},"left":null}`
-		h := tellAll(t, chain, task, ok, pocketflow.Run{Node: "b", Attempt: 1, Status: "ok", Output: "{}"}, pocketflow.Run{Node: "q", Attempt: 1, Status: "queued"})
+		h := tellAll(t, chain, task, ok, pocketflow.Run{Node: "b", Attempt: 1, Status: "ok",
+			Output: "{}"}, pocketflow.Run{Node: "q", Attempt: 1, Status: "queued"})
 		require.Equal(t, []string{"the run of the node q that was under way: its job is given again"}, h.Missing)
 		require.Equal(t, 1, h.Untold)
 		require.Equal(t, []string{"q 1 null"}, dispatched(next(h, 3000_000)))
@@ -261,26 +269,30 @@ func TestATaskContinuesAtItsNode(t *testing.T) {
 	t.Run("at a timer", func(t *testing.T) {
 		task := at("t")
 		task.Shared = `{"_rt":{"tm:t":{"start":1500000}},"first":{"go":"next"},"left":null,"queued":1}`
-		h := told(t, chain, task, ok, pocketflow.Run{Node: "b", Attempt: 1, Status: "ok", Output: "{}"}, pocketflow.Run{Node: "q", Attempt: 1, Status: "ok", Output: "1"})
+		h := told(t, chain, task, ok, pocketflow.Run{Node: "b", Attempt: 1, Status: "ok",
+			Output: "{}"}, pocketflow.Run{Node: "q", Attempt: 1, Status: "ok", Output: "1"})
 		require.EqualValues(t, 1560_000, h.State.Root.Step.Due)
 		require.Equal(t, "2", string(h.State.Root.Step.Input))
 	})
 	t.Run("at an event with a timeout", func(t *testing.T) {
 		task := at("w")
 		task.Shared = `{"_rt":{"we:w":{"start":1500000}},"first":{"go":"next"},"left":null,"queued":1,"timed":2}`
-		h := told(t, chain, task, ok, pocketflow.Run{Node: "b", Attempt: 1, Status: "ok", Output: "{}"}, pocketflow.Run{Node: "q", Attempt: 1, Status: "ok", Output: "1"},
+		h := told(t, chain, task, ok, pocketflow.Run{Node: "b", Attempt: 1, Status: "ok",
+			Output: "{}"}, pocketflow.Run{Node: "q", Attempt: 1, Status: "ok", Output: "1"},
 			pocketflow.Run{Node: "t", Attempt: 1, Status: "ok", Input: "2"})
 		require.EqualValues(t, 1590_000, h.State.Root.Step.Due)
 	})
 	t.Run("in the midst of branches", func(t *testing.T) {
 		definition := fmt.Sprintf(wide, "", "")
-		h := tellAll(t, definition, pocketflow.Task{Status: "running", Params: `{"v":2}`, Node: "s", Shared: `{"_rt":{"pl:s":{"done":{"x":1}}}}`},
+		h := tellAll(t, definition, pocketflow.Task{Status: "running", Params: `{"v":2}`, Node: "s",
+			Shared: `{"_rt":{"pl:s":{"done":{"x":1}}}}`},
 			pocketflow.Run{Node: "s", Attempt: 1, Status: "ok", Sub: "branch_complete", Branch: "x", Input: "2", Output: "1"})
 		require.Equal(t, []string{"1 runs of the node s, which was not over: it begins again"}, h.Missing)
 		require.Equal(t, []string{"s 1 2", "s 1 2", "s 1 2"}, dispatched(next(h, 3000_000)))
 	})
 	t.Run("in a subflow", func(t *testing.T) {
-		h := tellAll(t, fmt.Sprintf(nested, ""), pocketflow.Task{Status: "running", Params: `{}`, Node: "s", Shared: `{"_rt":{"sf:s":{"curr":"b","shared":{"m":1}}}}`},
+		h := tellAll(t, fmt.Sprintf(nested, ""), pocketflow.Task{Status: "running", Params: `{}`,
+			Node: "s", Shared: `{"_rt":{"sf:s":{"curr":"b","shared":{"m":1}}}}`},
 			pocketflow.Run{Node: "s", Attempt: 1, Status: "ok", Sub: "sub_node_complete", Branch: "a", Output: "1", Action: "go"})
 		require.Equal(t, []string{"1 runs of the subflow s, which was not over: it begins again"}, h.Missing)
 		require.Equal(t, []string{"a 1 null"}, dispatched(next(h, 3000_000)))
@@ -303,11 +315,15 @@ func TestOmittedRunsAreListedAndTheTaskFollowsItsRow(t *testing.T) {
 		why  string
 	}{
 		"a node that is not there": {pocketflow.Task{Status: "completed", Params: `{}`, Shared: `{"x":1}`},
-			[]pocketflow.Run{{Node: "gone", Attempt: 1, Status: "ok"}}, `its 1 runs: one is of the node "gone", which its version does not have`},
+			[]pocketflow.Run{{Node: "gone", Attempt: 1, Status: "ok"}},
+			`its 1 runs: one is of the node "gone", which its version does not have`},
 		"a node where it was not": {pocketflow.Task{Status: "failed", Params: `{}`, Shared: `{"x":1}`},
-			[]pocketflow.Run{{Node: "b", Attempt: 1, Status: "ok"}}, `its 1 runs: one is of the node "b", where the task was not: it was at "a"`},
+			[]pocketflow.Run{{Node: "b", Attempt: 1, Status: "ok"}},
+			`its 1 runs: one is of the node "b", where the task was not: it was at "a"`},
 		"a run that never ended": {pocketflow.Task{Status: "running", Params: `{}`, Shared: `{"x":1}`, Node: "b"},
-			[]pocketflow.Run{{Node: "a", Attempt: 1, Status: "running"}, {Node: "b", Attempt: 1, Status: "ok"}}, `its 2 runs: one of the node a is "running", and the task has gone on`},
+			[]pocketflow.Run{{Node: "a", Attempt: 1, Status: "running"},
+				{Node: "b", Attempt: 1, Status: "ok"}},
+			`its 2 runs: one of the node a is "running", and the task has gone on`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := tellAll(t, chain, tt.task, tt.runs...)

@@ -154,7 +154,9 @@ func (b *historyBuilder) emitVisit(v *nodeVisit) error {
 	}
 	r := &v.runs[0]
 	step := b.enterStep(v.node.Key, parseValue(r.Input), 0, toMillis(r.StartedAt))
-	step.Output, step.Post = parseValue(r.Output), r.Status == "ok" && (v.node.Kind == flow.KindChoice || v.node.Kind == flow.KindTimer || parseValue(r.Output) != nil)
+	step.Output, step.Post = parseValue(r.Output),
+		r.Status == "ok" && (v.node.Kind == flow.KindChoice || v.node.Kind == flow.KindTimer ||
+			parseValue(r.Output) != nil)
 	b.endStep(v, step, r, r.Action)
 	return nil
 }
@@ -257,7 +259,8 @@ func (b *historyBuilder) emitUnits(v *nodeVisit) error {
 	if sum.Sub == "" {
 		parts = parts[:len(parts)-1]
 	} else { // a step that failed at once has no run for all units together
-		sum = &Run{Node: sum.Node, Status: "error", Error: string(v.node.Kind) + " error", StartedAt: sum.StartedAt, FinishedAt: sum.FinishedAt}
+		sum = &Run{Node: sum.Node, Status: "error", Error: string(v.node.Kind) + " error",
+			StartedAt: sum.StartedAt, FinishedAt: sum.FinishedAt}
 	}
 	results, _ := expr.Elements(parseValue(sum.Output))
 	input := parseValue(v.runs[0].Input)

@@ -42,7 +42,8 @@ var (
 
 // shorthands are words for whole expressions.
 var shorthands = map[string]string{
-	"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
+	"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
+	"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
 }
 
 // parseCron reads five fields, six with the second before them, or a shorthand.
@@ -61,7 +62,8 @@ func parseCron(text string) (*cronExpr, error) {
 	case len(parts) == len(cronFields)-1:
 		parts = append([]string{"0"}, parts...)
 	case !six:
-		return nil, fmt.Errorf("%.80q has %d fields: write minute, hour, day of the month, month and weekday, such as 30 2 * * 1-5; with seconds a sixth one in front", text, len(parts))
+		return nil, fmt.Errorf("%.80q has %d fields: write minute, hour, day of the month, "+
+			"month and weekday, such as 30 2 * * 1-5; with seconds a sixth one in front", text, len(parts))
 	}
 	c := &cronExpr{}
 	if err := checkDialect(parts); err != nil {
@@ -89,11 +91,13 @@ func checkCrontab(text string) error {
 	for _, before := range []string{"CRON_TZ=", "TZ="} {
 		if zone, ok := strings.CutPrefix(strings.TrimSpace(text), before); ok {
 			zone, rest, _ := strings.Cut(zone, " ")
-			return fmt.Errorf("%s is not a part of an expression: write timezone: %.60s, and %.80q as the expression", before, zone, strings.TrimSpace(rest))
+			return fmt.Errorf("%s is not a part of an expression: write timezone: %.60s, and "+
+				"%.80q as the expression", before, zone, strings.TrimSpace(rest))
 		}
 	}
 	if strings.EqualFold(strings.TrimSpace(text), "@reboot") {
-		return errors.New("there is no @reboot: a schedule knows nothing of the start of members; start the task from what starts the member")
+		return errors.New("there is no @reboot: a schedule knows nothing of the start of " +
+			"members; start the task from what starts the member")
 	}
 	return nil
 }
@@ -107,11 +111,16 @@ func checkDialect(parts []string) error {
 		case strings.Contains(text, "?"):
 			return fmt.Errorf("the %s %.40q: ? is of Quartz: write *", f.name, parts[i])
 		case strings.Contains(text, "#"):
-			return fmt.Errorf("the %s %.40q: # (the nth weekday of a month) is not supported: fire each such weekday, and have the flow check the day of its slot (the first one is on a day from 1 to 7)", f.name, parts[i])
+			return fmt.Errorf("the %s %.40q: # (the nth weekday of a month) is not supported: "+
+				"fire each such weekday, and have the flow check the day of its slot (the first "+
+				"one is on a day from 1 to 7)", f.name, parts[i])
 		case (day || weekday) && hasLastDay(text):
-			return fmt.Errorf("the %s %.40q: L (the last day) is not supported: write 28-31 for the day of the month, and have the flow check whether the next day is a first", f.name, parts[i])
+			return fmt.Errorf("the %s %.40q: L (the last day) is not supported: write 28-31 for "+
+				"the day of the month, and have the flow check whether the next day is a first",
+				f.name, parts[i])
 		case day && strings.ContainsAny(text, "W"):
-			return fmt.Errorf("the %s %.40q: W (the nearest working day) is not supported: write the days that it may come to, and have the flow check which it is", f.name, parts[i])
+			return fmt.Errorf("the %s %.40q: W (the nearest working day) is not supported: "+
+				"write the days that it may come to, and have the flow check which it is", f.name, parts[i])
 		case text == "H" || strings.HasPrefix(text, "H/") || strings.HasPrefix(text, "H("):
 			return fmt.Errorf("the %s %.40q: H is of Jenkins: write a number, and set jitter to spread tasks", f.name, parts[i])
 		}
@@ -143,7 +152,8 @@ func (f *cronField) unevenSteps(text string) (notes []string) {
 			continue
 		}
 		last := f.high / step * step
-		notes = append(notes, fmt.Sprintf("the %s %s counts anew from 0 in each %s: the last one is at %d, and the next one %d %ss later; every, such as %d%s, keeps its distance",
+		notes = append(notes, fmt.Sprintf("the %s %s counts anew from 0 in each %s: the last "+
+			"one is at %d, and the next one %d %ss later; every, such as %d%s, keeps its distance",
 			f.name, part, f.resetUnit, last, f.high+1-last, f.name, step, f.name[:1]))
 	}
 	return notes
@@ -188,7 +198,8 @@ func (f *cronField) parsePart(text string) (set uint64, err error) {
 		return 0, err
 	}
 	if low > high {
-		return 0, fmt.Errorf("the %s %.40q ends before it begins: write the smaller one first, or two ranges with a comma between them", f.name, text)
+		return 0, fmt.Errorf("the %s %.40q ends before it begins: write the smaller one first, "+
+			"or two ranges with a comma between them", f.name, text)
 	}
 	for n := low; n <= high; n += step {
 		set |= 1 << n

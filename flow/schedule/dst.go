@@ -50,7 +50,8 @@ func readDST(text string, d dstRule) (dstRule, error) {
 		case DSTSkip, DSTShift:
 			half = &absent
 		default:
-			return d, fmt.Errorf("unknown word %.40q: write once or twice for times that come twice, skip or shift for times that do not exist, or one of each, such as once,shift", word)
+			return d, fmt.Errorf("unknown word %.40q: write once or twice for times that come "+
+				"twice, skip or shift for times that do not exist, or one of each, such as once,shift", word)
 		}
 		if *half != "" {
 			return d, fmt.Errorf("says both %s and %s: leave one of them out", *half, word)
@@ -193,7 +194,8 @@ func (r *Rule) NextChange(after int64) (c Change, ok bool) {
 		}
 		if next := offsetAt(s.to); next != s.offset {
 			before := time.FixedZone("", int(s.offset/time.Second))
-			return Change{s.to.UnixMilli(), s.to.In(before).Format(localForm), s.to.In(r.zone).Format(localForm), r.changeNote(&s, next)}, true
+			return Change{s.to.UnixMilli(), s.to.In(before).Format(localForm),
+				s.to.In(r.zone).Format(localForm), r.changeNote(&s, next)}, true
 		}
 		at = s.to
 	}

@@ -38,7 +38,8 @@ func (r *Rule) wallNotes(t *slotTick, local time.Time) (notes []string) {
 		if !one {
 			times += " to " + clockText(last)
 		}
-		notes = append(notes, fmt.Sprintf("in %s the clock is put forward: %s %s", r.zone, times, r.describeShift(true, one, clockText(g.to))))
+		notes = append(notes, fmt.Sprintf("in %s the clock is put forward: %s %s", r.zone, times,
+			r.describeShift(true, one, clockText(g.to))))
 	}
 	clock := clockText(local)
 	switch {

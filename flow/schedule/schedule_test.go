@@ -74,9 +74,13 @@ func TestSlotsOfAYearMatchTheWallClock(t *testing.T) {
 		"10 0-3 * * SUN": {func(w time.Time) bool { return w.Minute() == 10 && w.Hour() <= 3 && w.Weekday() == time.Sunday }, false, true},
 		"0 3 * * 7":      {func(w time.Time) bool { return w.Minute() == 0 && w.Hour() == 3 && w.Weekday() == time.Sunday }, false, true},
 		"55 23 31 * *":   {func(w time.Time) bool { return w.Minute() == 55 && w.Hour() == 23 && w.Day() == 31 }, false, true},
-		"5 4 13 * 5":     {func(w time.Time) bool { return w.Minute() == 5 && w.Hour() == 4 && (w.Day() == 13 || w.Weekday() == 5) }, false, true},
+		"5 4 13 * 5": {func(w time.Time) bool {
+			return w.Minute() == 5 && w.Hour() == 4 &&
+				(w.Day() == 13 || w.Weekday() == 5)
+		}, false, true},
 		"0 20 1,2 2 2-3,5": {func(w time.Time) bool {
-			return w.Minute() == 0 && w.Hour() == 20 && w.Month() == 2 && (w.Day() <= 2 || w.Weekday() == 2 || w.Weekday() == 3 || w.Weekday() == 5)
+			return w.Minute() == 0 && w.Hour() == 20 && w.Month() == 2 && (w.Day() <= 2 ||
+				w.Weekday() == 2 || w.Weekday() == 3 || w.Weekday() == 5)
 		}, false, true},
 	}
 	for _, name := range four {
@@ -99,7 +103,8 @@ func TestSlotsOfAYearMatchTheWallClock(t *testing.T) {
 					}
 				}
 				r := rule(t, Spec{Cron: expression, Timezone: name, DST: word})
-				got, more := r.Slots(time.Date(2026, 1, 1, 0, 0, 0, 0, zone).UnixMilli(), time.Date(2027, 1, 1, 0, 0, 0, 0, zone).UnixMilli(), 200_000)
+				got, more := r.Slots(time.Date(2026, 1, 1, 0, 0, 0, 0, zone).UnixMilli(),
+					time.Date(2027, 1, 1, 0, 0, 0, 0, zone).UnixMilli(), 200_000)
 				require.False(t, more)
 				require.NotEmpty(t, got)
 				require.Equal(t, slices.Sorted(maps.Keys(want)), got, "%s in %s, dst %q", expression, name, word)
@@ -113,25 +118,45 @@ func TestSlotsAtClockChanges(t *testing.T) {
 		name, zone, cron, dst, from string
 		want                        []string
 	}{
-		{"02:30 does not exist", "Europe/Berlin", "30 2 * * *", "", "2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"}},
-		{"02:30 is left out", "Europe/Berlin", "30 2 * * *", "skip", "2026-03-28T00:00:00Z", []string{"2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"}},
-		{"several are one slot at the end", "Europe/Berlin", "0,30 2,3 * * *", "", "2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z", "2026-03-30T00:00:00Z"}},
-		{"every other hour", "Europe/Berlin", "0 */2 * * *", "", "2026-03-28T23:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"}},
-		{"every hour keeps its distance", "Europe/Berlin", "5 * * * *", "", "2026-03-28T23:30:00Z", []string{"2026-03-29T00:05:00Z", "2026-03-29T01:05:00Z"}},
-		{"02:30 comes twice", "Europe/Berlin", "30 2 * * *", "", "2026-10-24T10:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"}},
-		{"02:30 fires twice", "Europe/Berlin", "30 2 * * *", "twice", "2026-10-24T10:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"}},
+		{"02:30 does not exist", "Europe/Berlin", "30 2 * * *", "", "2026-03-28T12:00:00Z",
+			[]string{"2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"}},
+		{"02:30 is left out", "Europe/Berlin", "30 2 * * *", "skip", "2026-03-28T00:00:00Z",
+			[]string{"2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"}},
+		{"several are one slot at the end", "Europe/Berlin", "0,30 2,3 * * *", "",
+			"2026-03-28T12:00:00Z", []string{"2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z",
+				"2026-03-30T00:00:00Z"}},
+		{"every other hour", "Europe/Berlin", "0 */2 * * *", "", "2026-03-28T23:00:00Z",
+			[]string{"2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"}},
+		{"every hour keeps its distance", "Europe/Berlin", "5 * * * *", "", "2026-03-28T23:30:00Z",
+			[]string{"2026-03-29T00:05:00Z", "2026-03-29T01:05:00Z"}},
+		{"02:30 comes twice", "Europe/Berlin", "30 2 * * *", "", "2026-10-24T10:00:00Z",
+			[]string{"2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"}},
+		{"02:30 fires twice", "Europe/Berlin", "30 2 * * *", "twice", "2026-10-24T10:00:00Z",
+			[]string{"2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z", "2026-10-26T01:30:00Z"}},
 		{"asked between the two", "Europe/Berlin", "30 2 * * *", "", "2026-10-25T00:45:00Z", []string{"2026-10-26T01:30:00Z"}},
-		{"a stepped hour goes through both", "Europe/Berlin", "*/30 * * * *", "", "2026-10-25T00:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z", "2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"}},
-		{"it stands still", "Europe/Berlin", "*/30 * * * *", "once", "2026-10-25T00:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-25T02:00:00Z"}},
-		{"west of Greenwich", "America/New_York", "30 2 * * *", "", "2026-03-07T12:00:00Z", []string{"2026-03-08T07:00:00Z", "2026-03-09T06:30:00Z"}},
-		{"west of Greenwich, back", "America/New_York", "30 1 * * *", "", "2026-10-31T12:00:00Z", []string{"2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"}},
-		{"half an hour forward", "Australia/Lord_Howe", "0,15,45 2 * * *", "", "2026-10-03T15:00:00Z", []string{"2026-10-03T15:30:00Z", "2026-10-03T15:45:00Z", "2026-10-04T15:00:00Z"}},
-		{"half an hour back", "Australia/Lord_Howe", "45 1 * * *", "", "2026-04-04T00:00:00Z", []string{"2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"}},
-		{"midnight does not exist", "Africa/Cairo", "@daily", "", "2026-04-23T12:00:00Z", []string{"2026-04-23T22:00:00Z", "2026-04-24T21:00:00Z"}},
-		{"midnight comes twice", "America/Havana", "@daily", "", "2026-10-31T12:00:00Z", []string{"2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"}},
+		{"a stepped hour goes through both", "Europe/Berlin", "*/30 * * * *", "",
+			"2026-10-25T00:00:00Z", []string{"2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z",
+				"2026-10-25T01:30:00Z", "2026-10-25T02:00:00Z"}},
+		{"it stands still", "Europe/Berlin", "*/30 * * * *", "once", "2026-10-25T00:00:00Z",
+			[]string{"2026-10-25T00:30:00Z", "2026-10-25T02:00:00Z"}},
+		{"west of Greenwich", "America/New_York", "30 2 * * *", "", "2026-03-07T12:00:00Z",
+			[]string{"2026-03-08T07:00:00Z", "2026-03-09T06:30:00Z"}},
+		{"west of Greenwich, back", "America/New_York", "30 1 * * *", "", "2026-10-31T12:00:00Z",
+			[]string{"2026-11-01T05:30:00Z", "2026-11-02T06:30:00Z"}},
+		{"half an hour forward", "Australia/Lord_Howe", "0,15,45 2 * * *", "",
+			"2026-10-03T15:00:00Z", []string{"2026-10-03T15:30:00Z", "2026-10-03T15:45:00Z",
+				"2026-10-04T15:00:00Z"}},
+		{"half an hour back", "Australia/Lord_Howe", "45 1 * * *", "", "2026-04-04T00:00:00Z",
+			[]string{"2026-04-04T14:45:00Z", "2026-04-05T15:15:00Z"}},
+		{"midnight does not exist", "Africa/Cairo", "@daily", "", "2026-04-23T12:00:00Z",
+			[]string{"2026-04-23T22:00:00Z", "2026-04-24T21:00:00Z"}},
+		{"midnight comes twice", "America/Havana", "@daily", "", "2026-10-31T12:00:00Z",
+			[]string{"2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"}},
 		{"a day that does not exist", "Pacific/Apia", "0 12 * * *", "skip", "2011-12-29T22:30:00Z", []string{"2011-12-30T22:00:00Z"}},
-		{"a day that does not exist fires at its end", "Pacific/Apia", "0 12 * * *", "", "2011-12-29T22:30:00Z", []string{"2011-12-30T10:00:00Z", "2011-12-30T22:00:00Z"}},
-		{"the clock is never put forward", "Asia/Kolkata", "30 2 * * *", "", "2026-03-28T00:00:00Z", []string{"2026-03-28T21:00:00Z", "2026-03-29T21:00:00Z"}},
+		{"a day that does not exist fires at its end", "Pacific/Apia", "0 12 * * *", "",
+			"2011-12-29T22:30:00Z", []string{"2011-12-30T10:00:00Z", "2011-12-30T22:00:00Z"}},
+		{"the clock is never put forward", "Asia/Kolkata", "30 2 * * *", "", "2026-03-28T00:00:00Z",
+			[]string{"2026-03-28T21:00:00Z", "2026-03-29T21:00:00Z"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := rule(t, Spec{Cron: tt.cron, Timezone: tt.zone, DST: tt.dst})
@@ -172,13 +197,24 @@ func TestSlotsAtTheEndOfALeapYear(t *testing.T) {
 
 func TestThePreviewNotesSkippedAndRepeatedTimes(t *testing.T) {
 	for _, tt := range []struct{ cron, dst, from, local, want string }{
-		{"30 2 * * *", "", "2026-03-28T12:00:00Z", "2026-03-29T03:00:00+02:00", "in Europe/Berlin the clock is put forward: 2026-03-29 02:30 does not exist, and fires at 2026-03-29 03:00"},
-		{"30 2 * * *", "skip", "2026-03-28T12:00:00Z", "2026-03-30T02:30:00+02:00", "in Europe/Berlin the clock is put forward: 2026-03-29 02:30 does not exist, and is left out"},
-		{"0,30 2 * * *", "", "2026-03-28T12:00:00Z", "2026-03-29T03:00:00+02:00", "in Europe/Berlin the clock is put forward: 2026-03-29 02:00 to 2026-03-29 02:30 do not exist, and are one slot at 2026-03-29 03:00"},
-		{"*/15 * * * *", "", "2026-03-29T00:46:00Z", "2026-03-29T03:00:00+02:00", "in Europe/Berlin the clock is put forward: 2026-03-29 02:00 to 2026-03-29 02:45 do not exist, and are left out"},
-		{"30 2 * * *", "", "2026-10-24T12:00:00Z", "2026-10-25T02:30:00+02:00", "in Europe/Berlin the clock is put back: 2026-10-25 02:30 comes twice, and fires the first time"},
-		{"30 2 * * *", "twice", "2026-10-24T12:00:00Z", "2026-10-25T02:30:00+02:00", "in Europe/Berlin the clock is put back: 2026-10-25 02:30 comes twice, and fires both times, first now"},
-		{"30 2 * * *", "twice", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00+01:00", "in Europe/Berlin the clock was put back: 2026-10-25 02:30 has fired before, and fires again"},
+		{"30 2 * * *", "", "2026-03-28T12:00:00Z", "2026-03-29T03:00:00+02:00",
+			"in Europe/Berlin the clock is put forward: 2026-03-29 02:30 does not exist, and " +
+				"fires at 2026-03-29 03:00"},
+		{"30 2 * * *", "skip", "2026-03-28T12:00:00Z", "2026-03-30T02:30:00+02:00",
+			"in Europe/Berlin the clock is put forward: 2026-03-29 02:30 does not exist, and is left out"},
+		{"0,30 2 * * *", "", "2026-03-28T12:00:00Z", "2026-03-29T03:00:00+02:00",
+			"in Europe/Berlin the clock is put forward: 2026-03-29 02:00 to 2026-03-29 02:30 do " +
+				"not exist, and are one slot at 2026-03-29 03:00"},
+		{"*/15 * * * *", "", "2026-03-29T00:46:00Z", "2026-03-29T03:00:00+02:00",
+			"in Europe/Berlin the clock is put forward: 2026-03-29 02:00 to 2026-03-29 02:45 do " +
+				"not exist, and are left out"},
+		{"30 2 * * *", "", "2026-10-24T12:00:00Z", "2026-10-25T02:30:00+02:00",
+			"in Europe/Berlin the clock is put back: 2026-10-25 02:30 comes twice, and fires the first time"},
+		{"30 2 * * *", "twice", "2026-10-24T12:00:00Z", "2026-10-25T02:30:00+02:00",
+			"in Europe/Berlin the clock is put back: 2026-10-25 02:30 comes twice, and fires " +
+				"both times, first now"},
+		{"30 2 * * *", "twice", "2026-10-25T00:30:00Z", "2026-10-25T02:30:00+01:00",
+			"in Europe/Berlin the clock was put back: 2026-10-25 02:30 has fired before, and fires again"},
 		{"30 2 * * *", "", "2026-10-25T01:30:00Z", "2026-10-26T02:30:00+01:00", ""},
 	} {
 		times := rule(t, Spec{Cron: tt.cron, Timezone: "Europe/Berlin", DST: tt.dst}).Preview(at(t, tt.from), 1)
@@ -189,10 +225,18 @@ func TestThePreviewNotesSkippedAndRepeatedTimes(t *testing.T) {
 
 func TestTheNextClockChangeIsReported(t *testing.T) {
 	for _, tt := range []struct{ cron, zone, dst, from, want string }{
-		{"30 2 * * *", "Europe/Berlin", "", "2026-01-01T00:00:00Z", "in Europe/Berlin the clock is put forward from 2026-03-29 02:00 to 2026-03-29 03:00: 2026-03-29 02:30 does not exist, and fires at 2026-03-29 03:00"},
-		{"*/15 * * * *", "Europe/Berlin", "", "2026-04-01T00:00:00Z", "in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00: 2026-10-25 02:00 to 2026-10-25 02:45 come twice, and fire both times"},
-		{"30 2 * * *", "Europe/Berlin", "", "2026-04-01T00:00:00Z", "in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00: 2026-10-25 02:30 comes twice, and fires the first time"},
-		{"0 9 * * *", "Europe/Berlin", "", "2026-04-01T00:00:00Z", "in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00, which touches no slot"},
+		{"30 2 * * *", "Europe/Berlin", "", "2026-01-01T00:00:00Z",
+			"in Europe/Berlin the clock is put forward from 2026-03-29 02:00 to 2026-03-29 " +
+				"03:00: 2026-03-29 02:30 does not exist, and fires at 2026-03-29 03:00"},
+		{"*/15 * * * *", "Europe/Berlin", "", "2026-04-01T00:00:00Z",
+			"in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00: " +
+				"2026-10-25 02:00 to 2026-10-25 02:45 come twice, and fire both times"},
+		{"30 2 * * *", "Europe/Berlin", "", "2026-04-01T00:00:00Z",
+			"in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00: " +
+				"2026-10-25 02:30 comes twice, and fires the first time"},
+		{"0 9 * * *", "Europe/Berlin", "", "2026-04-01T00:00:00Z",
+			"in Europe/Berlin the clock is put back from 2026-10-25 03:00 to 2026-10-25 02:00, " +
+				"which touches no slot"},
 		{"0 9 * * *", "Asia/Kolkata", "", "2026-04-01T00:00:00Z", ""},
 		{"0 9 * * *", "", "", "2026-04-01T00:00:00Z", ""},
 	} {
@@ -201,8 +245,10 @@ func TestTheNextClockChangeIsReported(t *testing.T) {
 		require.Equal(t, tt.want, change.Note)
 	}
 	change, _ := rule(t, Spec{Cron: "@daily", Timezone: "Europe/Berlin"}).NextChange(at(t, "2026-01-01T00:00:00Z"))
-	require.Equal(t, []any{at(t, "2026-03-29T01:00:00Z"), "2026-03-29T02:00:00+01:00", "2026-03-29T03:00:00+02:00"}, []any{change.At, change.Before, change.After})
-	_, ok := rule(t, Spec{Cron: "@daily", Timezone: "Europe/Berlin", EndAt: at(t, "2026-03-29T01:00:00Z")}).NextChange(at(t, "2026-01-01T00:00:00Z"))
+	require.Equal(t, []any{at(t, "2026-03-29T01:00:00Z"), "2026-03-29T02:00:00+01:00",
+		"2026-03-29T03:00:00+02:00"}, []any{change.At, change.Before, change.After})
+	_, ok := rule(t, Spec{Cron: "@daily", Timezone: "Europe/Berlin",
+		EndAt: at(t, "2026-03-29T01:00:00Z")}).NextChange(at(t, "2026-01-01T00:00:00Z"))
 	require.False(t, ok, "there is no slot any more")
 	_, ok = rule(t, Spec{EveryMS: 1000, Timezone: "Europe/Berlin"}).NextChange(0)
 	require.False(t, ok, "it does not matter to an interval")
@@ -210,7 +256,8 @@ func TestTheNextClockChangeIsReported(t *testing.T) {
 
 func TestSurprisingExpressionsHaveNotes(t *testing.T) {
 	for expression, want := range map[string]string{
-		"*/15 * * * *": "twice,skip", "* * * * *": "twice,skip", "@hourly": "twice,skip", "*/15 0-5 * * *": "twice,shift", "*/10 30 2 * * *": "twice,shift",
+		"*/15 * * * *": "twice,skip", "* * * * *": "twice,skip", "@hourly": "twice,skip",
+		"*/15 0-5 * * *": "twice,shift", "*/10 30 2 * * *": "twice,shift",
 		"30 2 * * *": "once,shift", "0,30 2 * * *": "once,shift", "0 */2 * * *": "once,shift", "@daily": "once,shift",
 	} {
 		require.Equal(t, want, rule(t, Spec{Cron: expression}).DST(), expression)
@@ -225,15 +272,19 @@ func TestSecondsShorthandsAndIntervals(t *testing.T) {
 		from string
 		want []string
 	}{
-		{Spec{Cron: "*/20 59 23 * * *"}, "2026-01-01T23:59:05Z", []string{"2026-01-01T23:59:20Z", "2026-01-01T23:59:40Z", "2026-01-02T23:59:00Z"}},
+		{Spec{Cron: "*/20 59 23 * * *"}, "2026-01-01T23:59:05Z", []string{"2026-01-01T23:59:20Z",
+			"2026-01-01T23:59:40Z", "2026-01-02T23:59:00Z"}},
 		{Spec{Cron: "@daily"}, "2026-01-01T00:00:00Z", []string{"2026-01-02T00:00:00Z"}},
 		{Spec{Cron: "@weekly"}, "2026-01-01T00:00:00Z", []string{"2026-01-04T00:00:00Z"}},
 		{Spec{Cron: "0 0 29 feb *"}, "2026-01-01T00:00:00Z", []string{"2028-02-29T00:00:00Z"}},
 		{Spec{Cron: "0 9 * * mon-fri"}, "2026-01-02T10:00:00Z", []string{"2026-01-05T09:00:00Z"}},
-		{Spec{Cron: "0 9 * * 5-7"}, "2026-01-02T10:00:00Z", []string{"2026-01-03T09:00:00Z", "2026-01-04T09:00:00Z", "2026-01-09T09:00:00Z"}},
+		{Spec{Cron: "0 9 * * 5-7"}, "2026-01-02T10:00:00Z",
+			[]string{"2026-01-03T09:00:00Z", "2026-01-04T09:00:00Z", "2026-01-09T09:00:00Z"}},
 		{Spec{Cron: "@every 15m"}, "2026-01-01T00:01:00Z", []string{"2026-01-01T00:15:00Z", "2026-01-01T00:30:00Z"}},
 		{Spec{EveryMS: 60_000, StartAt: 5_000}, "1970-01-01T00:00:01Z", []string{"1970-01-01T00:00:05Z", "1970-01-01T00:01:05Z"}},
-		{Spec{Cron: "0 * * * *", StartAt: at(t, "2026-01-01T10:00:00Z"), EndAt: at(t, "2026-01-01T12:00:00Z")}, "2026-01-01T00:00:00Z", []string{"2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z", ""}},
+		{Spec{Cron: "0 * * * *", StartAt: at(t, "2026-01-01T10:00:00Z"),
+			EndAt: at(t, "2026-01-01T12:00:00Z")}, "2026-01-01T00:00:00Z",
+			[]string{"2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z", ""}},
 	} {
 		r, after := rule(t, tt.spec), at(t, tt.from)
 		for _, want := range tt.want {
@@ -289,7 +340,8 @@ func TestInvalidSpecsAreRejectedWithFieldAndAdvice(t *testing.T) {
 }
 
 func TestEveryFaultOfASpecIsReported(t *testing.T) {
-	_, err := Read(Spec{Cron: "61 * * * *", Timezone: "Berlin", DST: "thrice", CatchUp: "some", Overlap: "wait", JitterMS: -1, StartAt: 5, EndAt: 4})
+	_, err := Read(Spec{Cron: "61 * * * *", Timezone: "Berlin", DST: "thrice", CatchUp: "some",
+		Overlap: "wait", JitterMS: -1, StartAt: 5, EndAt: 4})
 	var faults Faults
 	require.ErrorAs(t, err, &faults)
 	var fields []string
@@ -312,10 +364,16 @@ func TestProbablyUnintendedSettingsCauseWarnings(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Cron: "*/40 * * * *"}, "the minute */40 counts anew from 0 in each hour: the last one is at 40, and the next one 20 minutes later; every, such as 40m, keeps its distance"},
-		{Spec{Cron: "0 */5 * * *"}, "the hour */5 counts anew from 0 in each day: the last one is at 20, and the next one 4 hours later; every, such as 5h, keeps its distance"},
-		{Spec{Cron: "0 0 13 * fri"}, "both the day of the month and the weekday are set: as in crontab it fires when one of them fits, also each Friday; write * for one of them, or check the other one in the flow"},
-		{Spec{Cron: "@daily", DST: "twice"}, "dst means nothing in UTC, where no clock is put forward or back: set timezone, such as Europe/Berlin"},
+		{Spec{Cron: "*/40 * * * *"}, "the minute */40 counts anew from 0 in each hour: the last " +
+			"one is at 40, and the next one 20 minutes later; every, such as 40m, keeps its distance"},
+		{Spec{Cron: "0 */5 * * *"}, "the hour */5 counts anew from 0 in each day: the last one " +
+			"is at 20, and the next one 4 hours later; every, such as 5h, keeps its distance"},
+		{Spec{Cron: "0 0 13 * fri"}, "both the day of the month and the weekday are set: as in " +
+			"crontab it fires when one of them fits, also each Friday; write * for one of them, " +
+			"or check the other one in the flow"},
+		{Spec{Cron: "@daily", DST: "twice"},
+			"dst means nothing in UTC, where no clock is put forward or back: set timezone, " +
+				"such as Europe/Berlin"},
 		{Spec{Cron: "*/15 */6 * * *"}, ""}, {Spec{Cron: "*/10 * * * * *"}, ""}, {Spec{Cron: "0 0 */2 * *"}, ""},
 	} {
 		require.Equal(t, tt.want, strings.Join(append(rule(t, tt.spec).Warnings(), rule(t, tt.spec).Notes()...), "; "), "%+v", tt.spec)
@@ -444,14 +502,22 @@ func TestOverlap(t *testing.T) {
 	}{
 		{"allow", OverlapAllow, State{}, minute(2), []string{"a"}, State{After: minute(2), Starts: starts(minute(1), minute(2))}},
 		{"skip while one runs", OverlapSkip, State{}, minute(1), []string{"a"}, State{After: minute(1), Skipped: 1}},
-		{"skip has one begin of those that are caught up", OverlapSkip, State{}, minute(3), nil, State{After: minute(3), Starts: starts(minute(1)), Skipped: 2}},
-		{"one waits, others are skipped", OverlapQueue, State{}, minute(3), []string{"a"}, State{After: minute(3), Queued: minute(1), Skipped: 2}},
-		{"one waits behind what begins", OverlapQueue, State{}, minute(2), nil, State{After: minute(2), Starts: starts(minute(1)), Queued: minute(2)}},
-		{"it waits on", OverlapQueue, State{After: minute(1), Queued: minute(1)}, minute(1) + 1, []string{"a"}, State{After: minute(1), Queued: minute(1)}},
-		{"it begins when nothing runs", OverlapQueue, State{After: minute(1), Queued: minute(1)}, minute(1) + 1, nil, State{After: minute(1), Starts: starts(minute(1))}},
-		{"the next one takes its place", OverlapQueue, State{After: minute(1), Queued: minute(1)}, minute(2), nil, State{After: minute(2), Starts: starts(minute(1)), Queued: minute(2)}},
-		{"what runs is canceled", OverlapCancel, State{}, minute(1), []string{"a", "b"}, State{After: minute(1), Starts: []Start{{minute(1), []string{"a", "b"}}}}},
-		{"of several the last one begins", OverlapCancel, State{}, minute(2), []string{"a"}, State{After: minute(2), Starts: []Start{{minute(2), []string{"a"}}}, Skipped: 1}},
+		{"skip has one begin of those that are caught up", OverlapSkip, State{}, minute(3), nil,
+			State{After: minute(3), Starts: starts(minute(1)), Skipped: 2}},
+		{"one waits, others are skipped", OverlapQueue, State{}, minute(3), []string{"a"},
+			State{After: minute(3), Queued: minute(1), Skipped: 2}},
+		{"one waits behind what begins", OverlapQueue, State{}, minute(2), nil,
+			State{After: minute(2), Starts: starts(minute(1)), Queued: minute(2)}},
+		{"it waits on", OverlapQueue, State{After: minute(1), Queued: minute(1)}, minute(1) + 1,
+			[]string{"a"}, State{After: minute(1), Queued: minute(1)}},
+		{"it begins when nothing runs", OverlapQueue, State{After: minute(1), Queued: minute(1)},
+			minute(1) + 1, nil, State{After: minute(1), Starts: starts(minute(1))}},
+		{"the next one takes its place", OverlapQueue, State{After: minute(1), Queued: minute(1)},
+			minute(2), nil, State{After: minute(2), Starts: starts(minute(1)), Queued: minute(2)}},
+		{"what runs is canceled", OverlapCancel, State{}, minute(1), []string{"a", "b"},
+			State{After: minute(1), Starts: []Start{{minute(1), []string{"a", "b"}}}}},
+		{"of several the last one begins", OverlapCancel, State{}, minute(2), []string{"a"},
+			State{After: minute(2), Starts: []Start{{minute(2), []string{"a"}}}, Skipped: 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := rule(t, Spec{Cron: "* * * * *", Overlap: tt.overlap, CatchUp: CatchUpAll})

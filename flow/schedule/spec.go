@@ -209,7 +209,8 @@ func (r *Rule) Warnings() (list []string) {
 		return nil
 	}
 	if r.cron.numbered { // other programs with a seconds field count from 1 = Sunday
-		list = append(list, fmt.Sprintf("weekdays count from 0 = Sunday, as in crontab: this one means %s; names such as mon say it for everybody", r.cron.weekdayNames()))
+		list = append(list, fmt.Sprintf("weekdays count from 0 = Sunday, as in crontab: this "+
+			"one means %s; names such as mon say it for everybody", r.cron.weekdayNames()))
 	}
 	if r.spec.DST != "" && r.zone == time.UTC {
 		list = append(list, "dst means nothing in UTC, where no clock is put forward or back: set timezone, such as Europe/Berlin")
@@ -224,7 +225,9 @@ func (r *Rule) Notes() (list []string) {
 		return nil
 	}
 	if !r.cron.anyDay && !r.cron.anyWeekday {
-		list = append(list, fmt.Sprintf("both the day of the month and the weekday are set: as in crontab it fires when one of them fits, also each %s; write * for one of them, or check the other one in the flow", r.cron.weekdayNames()))
+		list = append(list, fmt.Sprintf("both the day of the month and the weekday are set: as "+
+			"in crontab it fires when one of them fits, also each %s; write * for one of them, "+
+			"or check the other one in the flow", r.cron.weekdayNames()))
 	}
 	return append(list, r.cron.unevenNotes...)
 }

@@ -41,7 +41,8 @@ func Zone(name string) (*time.Location, error) {
 	}
 	f := zoneFiles[name]
 	if f == nil {
-		return nil, fmt.Errorf("there is no time zone %.60q: write one of the IANA database, such as Europe/Berlin or America/New_York", name)
+		return nil, fmt.Errorf("there is no time zone %.60q: write one of the IANA database, "+
+			"such as Europe/Berlin or America/New_York", name)
 	}
 	r, err := f.Open()
 	if err != nil {

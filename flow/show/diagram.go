@@ -125,7 +125,8 @@ func (a *planDrawer) drawUndoEdges(g *Scope, ids, closing map[string]int) {
 
 func (n *Node) diagramLabel() string {
 	lines := []string{n.Key, strings.Join(nonEmpty(string(n.Kind), n.Handler), " ")}
-	lines = append(lines, nonEmpty(n.note, withPrefix("each ", n.Items), withPrefix("when ", n.When), withPrefix("skip ", string(n.SkipMode)))...)
+	lines = append(lines, nonEmpty(n.note, withPrefix("each ", n.Items),
+		withPrefix("when ", n.When), withPrefix("skip ", string(n.SkipMode)))...)
 	return strings.Join(lines, "\n")
 }
 

@@ -35,7 +35,9 @@ func TestAGraphHasAllScopesAndEdges(t *testing.T) {
 		keys = append(keys, n.Scope+" "+n.Key)
 	}
 	require.Equal(t, []string{" order", " ask", "order a", "order c", "~ order/undo"}, keys)
-	require.Equal(t, []show.GraphScope{{Mode: flow.ModeGraph, Start: "order", Node: -1, Nodes: 2}, {Path: "order", Mode: flow.ModeDag, First: 2, Nodes: 2}, {Path: "~", Mode: flow.ModeGraph, Node: -1, First: 4, Nodes: 1}}, g.Scopes)
+	require.Equal(t, []show.GraphScope{{Mode: flow.ModeGraph, Start: "order", Node: -1, Nodes: 2},
+		{Path: "order", Mode: flow.ModeDag, First: 2, Nodes: 2}, {Path: "~", Mode: flow.ModeGraph,
+			Node: -1, First: 4, Nodes: 1}}, g.Scopes)
 	require.Equal(t, []show.GraphEdge{
 		{From: 0, To: 1, Action: "default"}, {From: 1, To: 0, Action: "go", When: "params.n > 1"}, {From: 1, To: -1, Action: "stop"},
 		{From: 2, To: 3, Kind: show.EdgeAfter}, {From: 2, To: 4, Kind: show.EdgeUndo},

@@ -20,7 +20,8 @@ func permitsOf(k *flow.Keys) []string {
 		if l.PerMS > 0 {
 			text += " per " + durationText(l.PerMS)
 		}
-		text += withPrefix(" for each ", l.Key.Text) + withPrefix(", named ", l.Name) + withPrefix(", fair to each ", l.Fair.Text) + withPrefix(", when full: ", string(l.Full))
+		text += withPrefix(" for each ", l.Key.Text) + withPrefix(", named ",
+			l.Name) + withPrefix(", fair to each ", l.Fair.Text) + withPrefix(", when full: ", string(l.Full))
 		list = append(list, text)
 	}
 	add(k.Concurrency, "%d in the whole cluster")

@@ -10,7 +10,9 @@ import (
 // Text returns the view as a text table.
 func (v *View) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"), strings.Join(nonEmpty(string(v.Root.Mode), withPrefix("profile ", string(v.Profile)), withPrefix("on_error ", v.Root.OnError)), ", "))
+	fmt.Fprintf(&b, "%s (%s)\n", cmp.Or(v.Name, "flow"),
+		strings.Join(nonEmpty(string(v.Root.Mode), withPrefix("profile ", string(v.Profile)),
+			withPrefix("on_error ", v.Root.OnError)), ", "))
 	for _, in := range v.Inputs {
 		fmt.Fprintf(&b, "  takes %s\n", oneLineOf(in.String()))
 	}
@@ -47,7 +49,8 @@ func (n *Node) writeText(t *tabwriter.Writer, depth int, note string) {
 	if n.Ghost() {
 		mark = "· "
 	}
-	fmt.Fprintf(t, "%s%s%s\t%s\t%s\t%s\n", strings.Repeat("  ", depth), mark, oneLineOf(n.Key), n.Kind, oneLineOf(n.Handler), oneLineOf(strings.Join(n.nodeNotes(note), "; ")))
+	fmt.Fprintf(t, "%s%s%s\t%s\t%s\t%s\n", strings.Repeat("  ", depth), mark, oneLineOf(n.Key),
+		n.Kind, oneLineOf(n.Handler), oneLineOf(strings.Join(n.nodeNotes(note), "; ")))
 	if n.Inside != nil {
 		n.Inside.writeText(t, depth+1)
 	}
@@ -65,7 +68,10 @@ func (n *Node) nodeNotes(first string) []string {
 	for _, e := range n.Edges {
 		notes = append(notes, e.labelText()+" → "+cmp.Or(e.To, "end"))
 	}
-	notes = append(notes, nonEmpty(withPrefix("on_error ", n.OnError), withPrefix("on_missing ", n.OnMissing), withPrefix("when ", n.When), withPrefix("skip ", string(n.SkipMode)), withPrefix("exhausted: skip ", string(n.Exhausted)), withPrefix("each ", n.Items))...)
+	notes = append(notes, nonEmpty(withPrefix("on_error ", n.OnError),
+		withPrefix("on_missing ", n.OnMissing), withPrefix("when ", n.When),
+		withPrefix("skip ", string(n.SkipMode)),
+		withPrefix("exhausted: skip ", string(n.Exhausted)), withPrefix("each ", n.Items))...)
 	if n.Window > 0 {
 		notes = append(notes, fmt.Sprintf("%d at once", n.Window))
 	}

@@ -35,8 +35,10 @@ func timesOf(n *flow.PlanNode) Times {
 
 // timeNotes returns the settings as text.
 func (v Times) timeNotes() []string {
-	return nonEmpty(withPrefix("begins later by ", durationText(v.StartDelayMS)), v.triesText(), withPrefix("at most ", durationText(v.TimeoutMS)),
-		withPrefix("to be claimed within ", durationText(v.StartTimeoutMS)), withPrefix("silent at most ", durationText(v.HeartbeatTimeoutMS)))
+	return nonEmpty(withPrefix("begins later by ", durationText(v.StartDelayMS)), v.triesText(),
+		withPrefix("at most ", durationText(v.TimeoutMS)),
+		withPrefix("to be claimed within ", durationText(v.StartTimeoutMS)),
+		withPrefix("silent at most ", durationText(v.HeartbeatTimeoutMS)))
 }
 
 func (v Times) triesText() string {
@@ -54,7 +56,8 @@ func (v Times) triesText() string {
 	if v.Jitter > 0 {
 		jitter = fmt.Sprintf("jitter %g", v.Jitter)
 	}
-	return strings.Join(nonEmpty(fmt.Sprintf("%d attempts", v.Attempts), wait, withPrefix("up to ", durationText(v.MaxWaitMS)), jitter), ", ")
+	return strings.Join(nonEmpty(fmt.Sprintf("%d attempts", v.Attempts), wait,
+		withPrefix("up to ", durationText(v.MaxWaitMS)), jitter), ", ")
 }
 
 // durationText returns a duration without trailing zero parts; "" for 0.

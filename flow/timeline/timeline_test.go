@@ -50,9 +50,13 @@ func lines(told timeline.Told) (list []string) {
 
 func TestExternalJobsAreWaitsUntilTheirEnd(t *testing.T) {
 	line := fold(t, "start: a\nnodes: {a: {exec_type: outside, service: s}}", "",
-		at(10, flow.TaskCreated, "", event{}), at(11, flow.StepEntered, "a", event{Total: 1}), at(12, flow.AttemptsStarted, "a", event{Attempt: 1, Total: 1}),
-		at(13, flow.AttemptDeferred, "a", event{Attempt: 1, Input: []byte(`[{"service":"s","id":"j","pending":true}]`)}), at(20, flow.AttemptBegun, "a", event{Attempt: 1, Until: 18}),
-		at(30, flow.AttemptEnded, "a", event{Attempt: 1, Status: "ok"}), at(30, flow.StepEnded, "a", event{}), at(30, flow.TaskEnded, "", event{Status: "completed"}))
+		at(10, flow.TaskCreated, "", event{}), at(11, flow.StepEntered, "a", event{Total: 1}),
+		at(12, flow.AttemptsStarted, "a", event{Attempt: 1, Total: 1}),
+		at(13, flow.AttemptDeferred, "a", event{Attempt: 1,
+			Input: []byte(`[{"service":"s","id":"j","pending":true}]`)}),
+		at(20, flow.AttemptBegun, "a", event{Attempt: 1, Until: 18}),
+		at(30, flow.AttemptEnded, "a", event{Attempt: 1, Status: "ok"}),
+		at(30, flow.StepEnded, "a", event{}), at(30, flow.TaskEnded, "", event{Status: "completed"}))
 	told := line.Tell(timeline.Window{Now: 40})
 	require.Equal(t, []string{"*a#1 11-30 completed outside 13-30 [0.1 12-30 ok]"}, lines(told))
 	require.EqualValues(t, 18, told.Lanes[0].Attempts[0].Begun)
@@ -72,10 +76,13 @@ func TestVisitsHaveTheirAttemptsAndWaits(t *testing.T) {
 		at(12, flow.AttemptsStarted, "pay", event{Attempt: 1, Total: 1}), at(15, flow.AttemptClaimed, "pay", event{Attempt: 1}),
 		at(20, flow.AttemptEnded, "pay", event{Attempt: 1, Status: "error", Error: "no", Due: 30}),
 		at(31, flow.AttemptsStarted, "pay", event{Attempt: 2, Total: 1}))
-	require.Equal(t, []string{"*pay#1 11-0 running worker 12-15 retry 20-31 worker 31-0 [0.1 12-20 error] [0.2 31-0 running]"}, lines(line.Tell(timeline.Window{Now: 40})))
+	require.Equal(t, []string{"*pay#1 11-0 running worker 12-15 retry 20-31 worker 31-0 [0.1 " +
+		"12-20 error] [0.2 31-0 running]"}, lines(line.Tell(timeline.Window{Now: 40})))
 	for _, e := range []event{
-		at(33, flow.AttemptClaimed, "pay", event{Attempt: 2}), at(41, flow.AttemptEnded, "pay", event{Attempt: 2, Status: "ok"}), at(42, flow.StepEnded, "pay", event{}),
-		at(42, flow.StepEntered, "ok", event{}), at(50, flow.TaskPaused, "", event{}), at(55, flow.TaskResumed, "", event{}), at(60, flow.TaskEnded, "", event{Status: "canceled"}),
+		at(33, flow.AttemptClaimed, "pay", event{Attempt: 2}), at(41, flow.AttemptEnded, "pay",
+			event{Attempt: 2, Status: "ok"}), at(42, flow.StepEnded, "pay", event{}),
+		at(42, flow.StepEntered, "ok", event{}), at(50, flow.TaskPaused, "", event{}),
+		at(55, flow.TaskResumed, "", event{}), at(60, flow.TaskEnded, "", event{Status: "canceled"}),
 	} {
 		line.Add(&e)
 	}
@@ -86,7 +93,8 @@ func TestVisitsHaveTheirAttemptsAndWaits(t *testing.T) {
 	}, lines(told))
 	require.Equal(t, []timeline.Wait{{For: "resume", Start: 50, End: 55}}, told.Pauses)
 	require.Equal(t, [2]int64{10, 60}, [2]int64{told.From, told.To})
-	require.Equal(t, []string{"*ok#1 42-60 canceled approval 42-60"}, lines(line.Tell(timeline.Window{Now: 99, From: 43, To: 70})), "what is not in the window is left out")
+	require.Equal(t, []string{"*ok#1 42-60 canceled approval 42-60"},
+		lines(line.Tell(timeline.Window{Now: 99, From: 43, To: 70})), "what is not in the window is left out")
 }
 
 func TestTheCriticalPathLeadsToTheEnd(t *testing.T) {
@@ -108,7 +116,9 @@ nodes:
   gate: {func: mul, depends_on: [slow]}
   end: {func: mul, depends_on: [quick, gate]}
 `, "", events...)
-	require.Equal(t, []string{"*a#1 1-10 completed", "quick#1 10-12 completed", "*slow#1 10-50 completed", "*end#1 50-60 completed"}, lines(line.Tell(timeline.Window{Now: 70})), "the way leads through a node that never began")
+	require.Equal(t, []string{"*a#1 1-10 completed", "quick#1 10-12 completed",
+		"*slow#1 10-50 completed", "*end#1 50-60 completed"},
+		lines(line.Tell(timeline.Window{Now: 70})), "the way leads through a node that never began")
 }
 
 func TestAnInnerScopeHasItsOwnTimelineAndEndsWithItsStep(t *testing.T) {
@@ -118,8 +128,10 @@ nodes:
   order: {kind: subflow, subflow: {start: ship, nodes: {ship: {exec_type: queue, service: ship}}}}
 `
 	events := []event{
-		at(1, flow.TaskCreated, "", event{}), at(2, flow.StepEntered, "order", event{}), at(3, flow.StepEntered, "ship", event{Scope: "order#1", Total: 1}),
-		at(4, flow.AttemptsStarted, "ship", event{Scope: "order#1", Attempt: 1, Total: 1}), at(9, flow.StepEnded, "order", event{Error: "too late"}),
+		at(1, flow.TaskCreated, "", event{}), at(2, flow.StepEntered, "order", event{}),
+		at(3, flow.StepEntered, "ship", event{Scope: "order#1", Total: 1}),
+		at(4, flow.AttemptsStarted, "ship", event{Scope: "order#1", Attempt: 1, Total: 1}),
+		at(9, flow.StepEnded, "order", event{Error: "too late"}),
 	}
 	told := fold(t, inside, "order#1", events...).Tell(timeline.Window{Now: 20})
 	require.Equal(t, []string{"*ship#1 3-9 canceled worker 4-9 [0.1 4-9 canceled]"}, lines(told))
@@ -131,7 +143,9 @@ nodes:
 
 func TestManyAttemptsAreCountedInBins(t *testing.T) {
 	const units = 100_000
-	events := []event{at(1, flow.TaskCreated, "", event{}), at(1, flow.StepEntered, "pay", event{Total: units}), at(2, flow.AttemptsStarted, "pay", event{Attempt: 1, Total: units})}
+	events := []event{at(1, flow.TaskCreated, "", event{}),
+		at(1, flow.StepEntered, "pay", event{Total: units}), at(2, flow.AttemptsStarted, "pay",
+			event{Attempt: 1, Total: units})}
 	for i := range units {
 		e := at(2+int64(i), flow.AttemptEnded, "pay", event{Unit: i, Attempt: 1, Status: "ok"})
 		if i%1000 == 7 {
@@ -163,7 +177,10 @@ func TestMemoryAndOutputAreBounded(t *testing.T) {
 	line := fold(t, queued, "", at(1, flow.TaskCreated, "", event{}))
 	const visits = 100_000
 	for i := range visits {
-		for _, e := range []event{at(int64(2+i), flow.StepEntered, "pay", event{Visit: i + 1, Total: 1}), at(int64(2+i), flow.AttemptsStarted, "pay", event{Visit: i + 1, Attempt: 1, Total: 1}), at(int64(3+i), flow.StepEnded, "pay", event{Visit: i + 1})} {
+		for _, e := range []event{at(int64(2+i), flow.StepEntered, "pay",
+			event{Visit: i + 1, Total: 1}), at(int64(2+i), flow.AttemptsStarted, "pay",
+			event{Visit: i + 1, Attempt: 1, Total: 1}), at(int64(3+i), flow.StepEnded, "pay",
+			event{Visit: i + 1})} {
 			line.Add(&e)
 		}
 	}

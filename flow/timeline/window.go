@@ -50,7 +50,8 @@ type Bin struct {
 // used after the next Add.
 func (t *Timeline) Tell(w Window) Told {
 	end := cmp.Or(t.Ended, max(w.Now, t.Begun))
-	told := Told{From: max(w.From, t.Begun), To: end, LeftOut: t.leftOut, Lanes: []LaneTold{}, Critical: []int{}, Pauses: t.pausesIn(w, end)}
+	told := Told{From: max(w.From, t.Begun), To: end, LeftOut: t.leftOut, Lanes: []LaneTold{},
+		Critical: []int{}, Pauses: t.pausesIn(w, end)}
 	if w.To > 0 {
 		told.To = min(w.To, end)
 	}

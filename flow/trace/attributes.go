@@ -15,7 +15,8 @@ type Attribute struct {
 func (s *Span) Attributes(task, flowName string, version int) []Attribute {
 	all := []Attribute{{"troupe.task.id", task}, {"troupe.flow", flowName}, {"troupe.version", version}}
 	for _, a := range []struct{ key, value string }{
-		{"troupe.scope", s.At.Scope}, {"troupe.node", s.At.Node}, {"troupe.service", s.Service}, {"troupe.worker", s.Worker}, {"troupe.member", s.Member},
+		{"troupe.scope", s.At.Scope}, {"troupe.node", s.At.Node}, {"troupe.service", s.Service},
+		{"troupe.worker", s.Worker}, {"troupe.member", s.Member},
 		{"troupe.state", s.State}, {"troupe.reason", s.Reason},
 	} {
 		if a.value != "" {

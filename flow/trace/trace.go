@@ -265,7 +265,8 @@ func (t *Trace) addAttemptEvent(e *flow.Event) {
 	case flow.AttemptReturned, flow.AttemptPassed, flow.PermitGranted:
 		s.Worker, s.Member = e.Worker, cmp.Or(e.Carrier, s.Member)
 	case flow.AttemptEnded:
-		s.Worker, s.Error, s.Failed = cmp.Or(e.Worker, s.Worker), e.Error, e.Status != string(flow.AttemptOK) && e.Status != string(flow.AttemptCanceled)
+		s.Worker, s.Error, s.Failed = cmp.Or(e.Worker, s.Worker), e.Error,
+			e.Status != string(flow.AttemptOK) && e.Status != string(flow.AttemptCanceled)
 		if s.Failed {
 			s.Reason = e.Status
 		}
@@ -275,7 +276,8 @@ func (t *Trace) addAttemptEvent(e *flow.Event) {
 
 func (t *Trace) attemptSpan(e *flow.Event, unit int) *Span {
 	a := flow.Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit, Unit: unit, Attempt: e.Attempt}
-	s := &Span{Trace: t.id, ID: SpanOf(t.task, a), Parent: startOf(t.task), Name: "attempt " + e.Node, Kind: Internal, Start: e.At, At: a, Member: e.Carrier}
+	s := &Span{Trace: t.id, ID: SpanOf(t.task, a), Parent: startOf(t.task),
+		Name: "attempt " + e.Node, Kind: Internal, Start: e.At, At: a, Member: e.Carrier}
 	if n := t.planNode(a); n != nil {
 		x := execOf(n, unit)
 		s.Service = x.Service
@@ -396,7 +398,8 @@ func (t *Trace) startSpan() Span {
 
 // taskSpan returns the span of the whole task.
 func (t *Trace) taskSpan(now int64, leftOut int) Span {
-	s := Span{Trace: t.id, ID: SpanOf(t.task, flow.Address{}), Parent: startOf(t.task), Name: "task " + t.flowName(), Kind: Internal, Start: t.begun, LeftOut: leftOut}
+	s := Span{Trace: t.id, ID: SpanOf(t.task, flow.Address{}), Parent: startOf(t.task),
+		Name: "task " + t.flowName(), Kind: Internal, Start: t.begun, LeftOut: leftOut}
 	if t.ended == 0 {
 		return openSpan(s, now)
 	}

@@ -53,13 +53,16 @@ func TestATaskHasSpansWhileItRunsAndAtItsEnd(t *testing.T) {
 	plan := flowtest.Plan(t, order)
 	tr := trace.New("t", plan)
 	require.Empty(t, tr.Spans(5), "before its first event there is nothing")
-	require.Equal(t, []string{"start  10-10  ", "task  10-40 running ", "step pay 11-40 running ", "attempt pay 12-20 error no", "attempt pay 30-40 running "}, told(tr, 40,
+	require.Equal(t, []string{"start  10-10  ", "task  10-40 running ", "step pay 11-40 running ",
+		"attempt pay 12-20 error no", "attempt pay 30-40 running "}, told(tr, 40,
 		at(10, flow.TaskCreated, "", 0), at(11, flow.StepEntered, "pay", 0, total(1)),
 		at(12, flow.AttemptsStarted, "pay", 1, total(1)), at(20, flow.AttemptEnded, "pay", 1, failed("no")),
 		at(30, flow.AttemptsStarted, "pay", 2, total(1))))
 	end := told(tr, 99, at(41, flow.AttemptEnded, "pay", 2, status("ok")), at(42, flow.StepEnded, "pay", 0),
 		at(42, flow.StepEntered, "ok", 0), at(60, flow.TaskEnded, "", 0, status("canceled")))
-	require.Equal(t, []string{"start  10-10  ", "task  10-60 canceled ", "step pay 11-42 completed ", "attempt pay 12-20 error no", "attempt pay 30-41 ok ", "wait approval 42-60 canceled "}, end)
+	require.Equal(t, []string{"start  10-10  ", "task  10-60 canceled ",
+		"step pay 11-42 completed ", "attempt pay 12-20 error no", "attempt pay 30-41 ok ",
+		"wait approval 42-60 canceled "}, end)
 	spans := tr.Spans(99)
 	require.Equal(t, trace.Producer, spans[3].Kind)
 	require.Equal(t, "bank", spans[3].Service)
@@ -83,7 +86,8 @@ func TestSpanIDsAreDeterministic(t *testing.T) {
 func TestManyUnitsIncludeTheFailedAndTheSlowest(t *testing.T) {
 	const units = 5000
 	tr := trace.New("t", nil)
-	events := []flow.Event{at(1, flow.TaskCreated, "", 0), at(1, flow.StepEntered, "each", 0, total(units)), at(2, flow.AttemptsStarted, "each", 1, total(units))}
+	events := []flow.Event{at(1, flow.TaskCreated, "", 0), at(1, flow.StepEntered, "each", 0,
+		total(units)), at(2, flow.AttemptsStarted, "each", 1, total(units))}
 	for i := range units {
 		e := at(10+int64(i), flow.AttemptEnded, "each", 1, unit(i), status("ok"))
 		if i%1000 == 7 {
@@ -108,7 +112,9 @@ func TestATaskHasNoMoreThanAThousandSpans(t *testing.T) {
 	tr.Add(&flow.Event{Type: flow.TaskCreated, At: 1})
 	for i := range 20_000 {
 		node := fmt.Sprint("n", i)
-		for _, e := range []flow.Event{at(2, flow.StepEntered, node, 0, total(1)), at(3, flow.AttemptsStarted, node, 1, total(1)), at(4, flow.AttemptEnded, node, 1, status("ok")), at(5, flow.StepEnded, node, 0)} {
+		for _, e := range []flow.Event{at(2, flow.StepEntered, node, 0, total(1)),
+			at(3, flow.AttemptsStarted, node, 1, total(1)), at(4, flow.AttemptEnded, node, 1,
+				status("ok")), at(5, flow.StepEnded, node, 0)} {
 			if i == 9999 && e.Error == "" && e.Type == flow.AttemptEnded {
 				failed("no")(&e)
 			}
@@ -126,7 +132,8 @@ func TestInnerSpansEndWithTheirStep(t *testing.T) {
 	lines := told(trace.New("t", nil), 99, at(1, flow.TaskCreated, "", 0), at(2, flow.StepEntered, "sub", 0),
 		at(3, flow.StepEntered, "a", 0, in, total(1)), at(4, flow.AttemptsStarted, "a", 1, in, total(1)),
 		at(9, flow.StepEnded, "sub", 0, func(e *flow.Event) { e.Error = "timeout" }))
-	require.Equal(t, []string{"start  1-1  ", "task  1-99 running ", "step sub 2-9 failed timeout", "step a 3-9 canceled ", "attempt a 4-9 canceled "}, lines)
+	require.Equal(t, []string{"start  1-1  ", "task  1-99 running ", "step sub 2-9 failed timeout",
+		"step a 3-9 canceled ", "attempt a 4-9 canceled "}, lines)
 }
 
 func TestFailuresAreTakenEvenAfterManySpans(t *testing.T) {

@@ -187,7 +187,8 @@ func (k *valueCheck) checkNumber(n *schemaNode, v json.RawMessage, at *valuePath
 		say   string
 	}{
 		{n.min, n.min == nil || n.min.compareTo(v) >= 0, "at least"}, {n.max, n.max == nil || n.max.compareTo(v) <= 0, "at most"},
-		{n.above, n.above == nil || n.above.compareTo(v) > 0, "more than"}, {n.under, n.under == nil || n.under.compareTo(v) < 0, "less than"},
+		{n.above, n.above == nil || n.above.compareTo(v) > 0, "more than"},
+		{n.under, n.under == nil || n.under.compareTo(v) < 0, "less than"},
 	} {
 		if !b.holds {
 			fits = k.reportProblem(at, "is %s, %s %s was declared", is, b.say, b.to.text)

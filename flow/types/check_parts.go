@@ -71,9 +71,13 @@ func (k *valueCheck) checkContains(n *schemaNode, elements []json.RawMessage, at
 	switch {
 	case k.exhausted:
 	case held < least:
-		return k.reportProblem(at, "has %s of the kind that was declared to be in it, at least %d %s", countText(held, "item"), least, wasOrWere(least))
+		return k.reportProblem(at,
+			"has %s of the kind that was declared to be in it, at least %d %s",
+			countText(held, "item"), least, wasOrWere(least))
 	case n.maxContains != nil && held > *n.maxContains:
-		return k.reportProblem(at, "has %s of the kind that was declared to be in it, at most %d %s", countText(held, "item"), *n.maxContains, wasOrWere(*n.maxContains))
+		return k.reportProblem(at,
+			"has %s of the kind that was declared to be in it, at most %d %s",
+			countText(held, "item"), *n.maxContains, wasOrWere(*n.maxContains))
 	}
 	return true
 }

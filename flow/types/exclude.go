@@ -33,7 +33,8 @@ func (in *Inputs) Excludes(path []string, kind expr.Kind) (declared string, excl
 }
 
 // kindsOf maps kinds of values to the types that they may have.
-var kindsOf = map[expr.Kind]typeSet{expr.KindNull: isNull, expr.KindBool: isBool, expr.KindNumber: isNumeric, expr.KindString: isText, expr.KindArray: isList, expr.KindObject: isObject}
+var kindsOf = map[expr.Kind]typeSet{expr.KindNull: isNull, expr.KindBool: isBool,
+	expr.KindNumber: isNumeric, expr.KindString: isText, expr.KindArray: isList, expr.KindObject: isObject}
 
 // mayBe reports whether a value of a kind may fit a schema, judged by its types, its choices and
 // those of its parts.
@@ -43,7 +44,8 @@ func (n *schemaNode) mayBe(kind expr.Kind, seen map[*schemaNode]bool) bool {
 	}
 	seen[n] = true
 	switch {
-	case n.never, n.types != 0 && n.types&kindsOf[kind] == 0, n.choices != nil && !hasKind(n.choices, kind), n.only != nil && expr.KindOf(n.only) != kind:
+	case n.never, n.types != 0 && n.types&kindsOf[kind] == 0,
+		n.choices != nil && !hasKind(n.choices, kind), n.only != nil && expr.KindOf(n.only) != kind:
 		return false
 	case n.ref != nil && !n.ref.mayBe(kind, seen):
 		return false

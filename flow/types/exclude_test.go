@@ -10,7 +10,8 @@ import (
 )
 
 func TestTypesWithoutListsAreExcluded(t *testing.T) {
-	in, problems := Read(json.RawMessage(`{"n":"int","list":"list of text","text":"optional text","choice":"one of a | b","o":{"type":"object","fields":{"rows":"list of int","n":"int"}}}`))
+	in, problems := Read(json.RawMessage(`{"n":"int","list":"list of text","text":"optional ` +
+		`text","choice":"one of a | b","o":{"type":"object","fields":{"rows":"list of int","n":"int"}}}`))
 	require.Empty(t, problems)
 	for _, tt := range []struct {
 		path     []string
@@ -34,7 +35,8 @@ func TestTypesWithoutListsAreExcluded(t *testing.T) {
 }
 
 func TestASchemaOfAlternativesMayHoldAListInOneOfThem(t *testing.T) {
-	in, problems := Read(json.RawMessage(`{"type":"object","properties":{"a":{"anyOf":[{"type":"array"},{"type":"string"}]},"b":{"oneOf":[{"type":"integer"},{"type":"string"}]},"c":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"number"}}}`))
+	in, problems := Read(json.RawMessage(
+		`{"type":"object","properties":{"a":{"anyOf":[{"type":"array"},{"type":"string"}]},"b":{"oneOf":[{"type":"integer"},{"type":"string"}]},"c":{"$ref":"#/$defs/n"}},"$defs":{"n":{"type":"number"}}}`))
 	require.Empty(t, problems)
 	for name, want := range map[string]bool{"a": false, "b": true, "c": true} {
 		_, excluded := in.Excludes([]string{name}, expr.KindArray)

@@ -61,7 +61,8 @@ func schema(t *rapid.T, depth int) any {
 	}
 	flat := []func(){
 		func() {
-			s["type"] = rapid.SampledFrom([]any{"string", "integer", "number", "boolean", "array", "object", "null", []any{"string", "null"}, []any{"integer", "array"}}).Draw(t, "type")
+			s["type"] = rapid.SampledFrom([]any{"string", "integer", "number", "boolean", "array",
+				"object", "null", []any{"string", "null"}, []any{"integer", "array"}}).Draw(t, "type")
 		},
 		func() { s["enum"] = []any{value(t, 2), value(t, 2)} },
 		func() { s["const"] = value(t, 2) },
@@ -115,10 +116,13 @@ func marshaled(t require.TestingT, v any) []byte {
 
 // whole returns the schema of an object whose one field must fit a schema.
 func whole(inner any) map[string]any {
-	return map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": map[string]any{"x": inner},
+	return map[string]any{"$schema": "https://json-schema.org/draft/2020-12/schema",
+		"type": "object", "properties": map[string]any{"x": inner},
 		"unevaluatedProperties": false, "$defs": map[string]any{
 			"leaf": map[string]any{"type": []any{"integer", "string"}},
-			"tree": map[string]any{"type": []any{"object", "string"}, "properties": map[string]any{"a": map[string]any{"$ref": "#/$defs/tree"}}, "unevaluatedProperties": map[string]any{"type": "integer"}},
+			"tree": map[string]any{"type": []any{"object", "string"},
+				"properties":            map[string]any{"a": map[string]any{"$ref": "#/$defs/tree"}},
+				"unevaluatedProperties": map[string]any{"type": "integer"}},
 		}}
 }
 
@@ -134,7 +138,8 @@ func TestSchemasAgreeWithAnotherImplementation(t *testing.T) {
 		in, problems := types.Read(text)
 		if in == nil {
 			require.NotEmpty(t, problems)
-			require.True(t, err != nil || strings.Contains(problems[0].Msg, "refers to itself"), "%s: only we refuse it: %v", text, problems)
+			require.True(t, err != nil || strings.Contains(problems[0].Msg, "refers to itself"),
+				"%s: only we refuse it: %v", text, problems)
 			return
 		}
 		require.NoError(t, err, "%s: only they refuse it", text)
@@ -211,7 +216,8 @@ func TestFittingValuesPassAndDefaultsAreFilledInOnce(t *testing.T) {
 		require.Empty(t, problems, "the canonical form is read again")
 		require.JSONEq(t, string(in.Schema()), string(again.Schema()))
 		for name, of := range forms {
-			if text, ok := of.(string); ok && (strings.HasPrefix(text, "optional") || strings.Contains(text, "=")) && rapid.Bool().Draw(t, "left out") {
+			if text, ok := of.(string); ok && (strings.HasPrefix(text, "optional") ||
+				strings.Contains(text, "=")) && rapid.Bool().Draw(t, "left out") {
 				delete(values, name)
 			}
 		}
@@ -262,8 +268,10 @@ func TestEveryProblemIsReported(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{`{"a":"int = 3 (x)"}`, `{"a":["text"]}`, `{"a":{"type":"list of int","min":1,"fields":{"b":"one of 1 | 2"}}}`,
-		`{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"anyOf":[true,{"$ref":"#"}]}}}`, `{"a":{"pattern":"(a|b)*"}}`, `{"":"text="}`} {
+	for _, text := range []string{`{"a":"int = 3 (x)"}`, `{"a":["text"]}`,
+		`{"a":{"type":"list of int","min":1,"fields":{"b":"one of 1 | 2"}}}`,
+		`{"type":"object","properties":{"a":{"$ref":"#/$defs/x"}},"$defs":{"x":{"anyOf":[true,{"$ref":"#"}]}}}`,
+		`{"a":{"pattern":"(a|b)*"}}`, `{"":"text="}`} {
 		f.Add(text, `{"a":[1,{"b":2}]}`)
 	}
 	f.Fuzz(func(t *testing.T, text, params string) {

@@ -176,7 +176,8 @@ func (c *compiler) resolveRef(r schemaRef) {
 	pointer, err := url.PathUnescape(name)
 	switch {
 	case !ok || err != nil:
-		c.reportProblem(r.path, "%q is in another document, and nothing is loaded: put it under $defs and write #/$defs/NAME", shortenText(r.text))
+		c.reportProblem(r.path, "%q is in another document, and nothing is loaded: put it under "+
+			"$defs and write #/$defs/NAME", shortenText(r.text))
 	case pointer != "" && pointer[0] != '/':
 		if r.from.ref = c.anchors[pointer]; r.from.ref == nil {
 			c.reportProblem(r.path, "there is no $anchor %q", shortenText(pointer))
@@ -225,7 +226,8 @@ func (c *compiler) finishNodes() {
 	for changed := true; changed; {
 		changed = false
 		for _, n := range c.nodes {
-			if !n.hasDefaults && slices.ContainsFunc(n.defaultParts(), func(part *schemaNode) bool { return part.defaultValue != nil || part.hasDefaults }) {
+			if !n.hasDefaults && slices.ContainsFunc(n.defaultParts(),
+				func(part *schemaNode) bool { return part.defaultValue != nil || part.hasDefaults }) {
 				n.hasDefaults, changed = true, true
 			}
 		}

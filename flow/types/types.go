@@ -157,7 +157,8 @@ func (in *Inputs) List() []Input {
 	}
 	for _, name := range in.root.names {
 		n := in.root.properties[name]
-		list = append(list, Input{name, n.shortType(), n.defaultValue == nil && slices.Contains(in.root.required, name), n.defaultValue, n.description})
+		list = append(list, Input{name, n.shortType(), n.defaultValue == nil &&
+			slices.Contains(in.root.required, name), n.defaultValue, n.description})
 	}
 	return list
 }

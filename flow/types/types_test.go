@@ -55,7 +55,8 @@ func TestShortFormsAreJSONSchemas(t *testing.T) {
 		`{"type":"text","description":"d","x-a":1}`: `{"type":"string","description":"d","x-a":1}`,
 	} {
 		in := read(t, `{"it":`+form+`}`)
-		require.JSONEq(t, `{"type":"object","properties":{"it":`+schema+`},"required":["it"],"additionalProperties":false}`, string(in.Schema()), form)
+		require.JSONEq(t, `{"type":"object","properties":{"it":`+schema+
+			`},"required":["it"],"additionalProperties":false}`, string(in.Schema()), form)
 	}
 }
 
@@ -83,27 +84,37 @@ func TestOptionalAndDefaultedInputsMayBeMissing(t *testing.T) {
 
 func TestAnInvalidFormIsReportedWithItsPlace(t *testing.T) {
 	for text, want := range map[string]string{
-		`[]`:                                       `: must be an object such as {amount: int}, is an array`,
-		`{"a":"itn"}`:                              `a: unknown type "itn": did you mean int?`,
-		`{"a":"money"}`:                            `a: unknown type "money": write text, int, number, bool, object, any, list of text, one of a | b, or optional before it`,
-		`{"a":null}`:                               `a: names no type: write text, int, number, bool, object, any, list of text, one of a | b, or optional before it`,
-		`{"a":3}`:                                  `a: must be a type such as text or int, or an object that describes one, is a number`,
-		`{"a":"x | y"}`:                            `a: "x | y" is no type: choices are written one of x | y`,
-		`{"a":"one of x |"}`:                       `a: one of "x |" has an empty choice: write one of a | b`,
-		`{"a":["text","int"]}`:                     `a: a list has one type inside, such as [text]; this one has 2: for choices write one of a | b`,
-		`{"a":"int = x"}`:                          `a: the default "x" is no JSON`,
-		`{"a":"int = 3.5"}`:                        `a.default: does not fit what it is the default of: it is 3.5, an int was declared`,
-		`{"a":{"type":"int","min":"1"}}`:           `a.min: must be a number of at most 400 digits, is "1"`,
-		`{"a":{"type":"bool","min":1}}`:            `a.min: has a meaning for text, int, number and list alone: say the type`,
-		`{"a":{"type":"int","optional":1}}`:        `a.optional: must be true or false, is a number`,
-		`{"a":{"type":"int","required":true}}`:     `a.required: inputs are required unless they are optional: leave it out, or write optional: true`,
+		`[]`:          `: must be an object such as {amount: int}, is an array`,
+		`{"a":"itn"}`: `a: unknown type "itn": did you mean int?`,
+		`{"a":"money"}`: `a: unknown type "money": write text, int, ` +
+			`number, bool, object, any, list of text, one of a | b, or optional before it`,
+		`{"a":null}`: `a: names no type: write text, int, number, ` +
+			`bool, object, any, list of text, one of a | b, or optional before it`,
+		`{"a":3}`: `a: must be a type such as text or int, or an object that ` +
+			`describes one, is a number`,
+		`{"a":"x | y"}`:      `a: "x | y" is no type: choices are written one of x | y`,
+		`{"a":"one of x |"}`: `a: one of "x |" has an empty choice: write one of a | b`,
+		`{"a":["text","int"]}`: `a: a list has one type inside, such as ` +
+			`[text]; this one has 2: for choices write one of a | b`,
+		`{"a":"int = x"}`: `a: the default "x" is no JSON`,
+		`{"a":"int = 3.5"}`: `a.default: does not fit what it is the default ` +
+			`of: it is 3.5, an int was declared`,
+		`{"a":{"type":"int","min":"1"}}`: `a.min: must be a number of at most 400 digits, is "1"`,
+		`{"a":{"type":"bool","min":1}}`: `a.min: has a meaning for text, int, number and ` +
+			`list alone: say the type`,
+		`{"a":{"type":"int","optional":1}}`: `a.optional: must be true or false, is a number`,
+		`{"a":{"type":"int","required":true}}`: `a.required: inputs are required unless ` +
+			`they are optional: leave it out, or write optional: true`,
 		`{"a":{"fields":{"b":"txet"}}}`:            `a.fields.b: unknown type "txet": did you mean text?`,
 		`{"a":{"type":"text","pattern":"("}}`:      "a.pattern: error parsing regexp: missing closing ): `(`",
 		`{"a":{"type":"text","pattern":"a{900}"}}`: `a.pattern: the regular expression has 902 states, more than 200`,
-		`{"a.b":"int"}`:                            `a.b: "a.b" is no name: one has 1 to 256 bytes and no dots or brackets, so that $params.NAME finds it`,
-		`{"a":{"type":["text"]}}`:                  `a.type: unknown type "text": write string, integer, number, boolean, array, object or null`,
-		`{"a":{"$ref":"http://x.y/z"}}`:            `a.$ref: "http://x.y/z" is in another document, and nothing is loaded: put it under $defs and write #/$defs/NAME`,
-		`{"a":{"$dynamicRef":"#x"}}`:               `a.$dynamicRef: is not understood: write $ref`,
+		`{"a.b":"int"}`: `a.b: "a.b" is no name: one has 1 to 256 ` +
+			`bytes and no dots or brackets, so that $params.NAME finds it`,
+		`{"a":{"type":["text"]}}`: `a.type: unknown type "text": write string, ` +
+			`integer, number, boolean, array, object or null`,
+		`{"a":{"$ref":"http://x.y/z"}}`: `a.$ref: "http://x.y/z" is in another ` +
+			`document, and nothing is loaded: put it under $defs and write #/$defs/NAME`,
+		`{"a":{"$dynamicRef":"#x"}}`:                                                                                                    `a.$dynamicRef: is not understood: write $ref`,
 		`{"type":"object","properties":{"a":{"$ref":"#/properties/a"}}}`:                                                                `properties.a: refers to itself without looking at anything in between`,
 		`{"type":"object","properties":{"a":{"$ref":"#/$defs/b"}}}`:                                                                     `properties.a.$ref: there is nothing at "#/$defs/b"`,
 		`{"type":"object","properties":{"a":{"type":"object","properties":{"a":{"$ref":"#/properties/a"}},"default":{}}}}`:              ``,
@@ -134,7 +145,8 @@ func TestAMisspelledKeywordIsAWarning(t *testing.T) {
 func TestAllProblemsOfInputsAreReportedAtOnce(t *testing.T) {
 	in := read(t, `{"amount":"int (in cents)","limit":"int = 3","note":"optional text","items":["text"],
 		"size":"one of small | large","to":{"fields":{"zip":{"type":"text","pattern":"^[0-9]+$","min":5}}},"rate":{"type":"number","min":0,"max":1}}`)
-	_, problems := in.Check(json.RawMessage(`{"limit":"x","note":null,"items":["a",2],"size":"big","to":{"zip":"12a","street":1},"rate":1.5,"amuont":1}`))
+	_, problems := in.Check(json.RawMessage(
+		`{"limit":"x","note":null,"items":["a",2],"size":"big","to":{"zip":"12a","street":1},"rate":1.5,"amuont":1}`))
 	require.ElementsMatch(t, []string{
 		`$params.amount: is missing: an int was declared (in cents)`,
 		`$params.limit: is text "x", an int was declared`,
@@ -150,7 +162,9 @@ func TestAllProblemsOfInputsAreReportedAtOnce(t *testing.T) {
 }
 
 func TestDefaultsAreFilledIn(t *testing.T) {
-	in := read(t, `{"amount":"int","limit":"int = 3","to":{"optional":true,"fields":{"country":"text = DE","zip":"text"}},"rows":{"items":{"fields":{"n":"int = 1"}},"type":"list","default":[{}]}}`)
+	in := read(t, `{"amount":"int","limit":"int = `+
+		`3","to":{"optional":true,"fields":{"country":"text = `+
+		`DE","zip":"text"}},"rows":{"items":{"fields":{"n":"int = 1"}},"type":"list","default":[{}]}}`)
 	for sent, want := range map[string]string{
 		`{"amount":1}`: `{"amount":1,"limit":3,"rows":[{"n":1}]}`,
 		`{"amount":1,"to":{"zip":"1"},"rows":[{}]}`: `{"amount":1,"to":{"zip":"1","country":"DE"},"rows":[{"n":1}],"limit":3}`,
@@ -172,7 +186,8 @@ func TestUndeclaredFieldsAreRejectedByDefault(t *testing.T) {
 	const closed = `{"type":"object","properties":{"a":{"type":"integer"}},"allOf":[{"properties":{"b":true}}]}`
 	_, problems := read(t, closed).Check(json.RawMessage(`{"a":1,"b":2,"c":3}`))
 	require.Equal(t, []string{`$params.c: is not declared: there is a`}, told(problems))
-	_, problems = read(t, strings.Replace(closed, `{"type"`, `{"additionalProperties":true,"type"`, 1)).Check(json.RawMessage(`{"a":1,"c":3}`))
+	_, problems = read(t, strings.Replace(closed, `{"type"`, `{"additionalProperties":true,"type"`,
+		1)).Check(json.RawMessage(`{"a":1,"c":3}`))
 	require.Empty(t, problems)
 }
 
@@ -213,7 +228,8 @@ func TestAHostileSchemaCostsNoMoreThanItsBudget(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Contains(t, problems[0].Msg, "takes")
 
-	deep := read(t, `{"type":"object","properties":{"a":{"$ref":"#/$defs/t"}},"$defs":{"t":{"properties":{"a":{"anyOf":[{"$ref":"#/$defs/t"},{"$ref":"#/$defs/t"}]}},"required":["z"]}}}`)
+	deep := read(t,
+		`{"type":"object","properties":{"a":{"$ref":"#/$defs/t"}},"$defs":{"t":{"properties":{"a":{"anyOf":[{"$ref":"#/$defs/t"},{"$ref":"#/$defs/t"}]}},"required":["z"]}}}`)
 	_, problems = deep.Check(json.RawMessage(strings.Repeat(`{"a":`, 900) + `1` + strings.Repeat(`}`, 900)))
 	require.NotEmpty(t, problems)
 
@@ -223,13 +239,15 @@ func TestAHostileSchemaCostsNoMoreThanItsBudget(t *testing.T) {
 }
 
 func TestInputsAreShownAsShortFormsHaveThem(t *testing.T) {
-	in := read(t, `{"a":"one of x | y = x","b":"optional text (why)","c":"text = a (b)","d":"list of int = [1]","e":{"choices":["a|b",""]},"f":"text =","g":{"type":["integer","null"],"default":null},
+	in := read(t,
+		`{"a":"one of x | y = x","b":"optional text (why)","c":"text = a (b)","d":"list of int = [1]","e":{"choices":["a|b",""]},"f":"text =","g":{"type":["integer","null"],"default":null},
 		"h":{"$ref":"#/properties/a"}}`)
 	var shown []string
 	for _, input := range in.List() {
 		shown = append(shown, input.String())
 	}
-	require.Equal(t, []string{`a: one of x | y = x`, `b: optional text (why)`, `c: text = a (b)`, `d: list of int = [1]`, `e: one of "a|b" | ""`, `f: text = ""`,
+	require.Equal(t, []string{`a: one of x | y = x`, `b: optional text (why)`, `c: text = a (b)`,
+		`d: list of int = [1]`, `e: one of "a|b" | ""`, `f: text = ""`,
 		`g: int or null = null`, `h: one of x | y`}, shown)
 }
 

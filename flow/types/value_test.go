@@ -11,9 +11,10 @@ import (
 
 func TestAFormChecksValues(t *testing.T) {
 	for name, tt := range map[string]struct{ form, fits, not, told string }{
-		"a word":               {`"int"`, `3`, `"three"`, `output: is text "three", an int was declared`},
-		"a list":               {`["text"]`, `["a"]`, `["a",1]`, `output[1]: is 1, text was declared`},
-		"an object":            {`{"type":"object","fields":{"id":"int","at":"date"}}`, `{"id":1,"at":"2026-02-03"}`, `{"id":1}`, `output.at: is missing`},
+		"a word": {`"int"`, `3`, `"three"`, `output: is text "three", an int was declared`},
+		"a list": {`["text"]`, `["a"]`, `["a",1]`, `output[1]: is 1, text was declared`},
+		"an object": {`{"type":"object","fields":{"id":"int","at":"date"}}`,
+			`{"id":1,"at":"2026-02-03"}`, `{"id":1}`, `output.at: is missing`},
 		"an object, not more":  {`{"type":"object","fields":{"id":"int"}}`, `{"id":1}`, `{"id":1,"x":2}`, `output.x`},
 		"one that may be null": {`"optional int"`, `null`, `"x"`, `output: is text "x"`},
 		"a JSON Schema":        {`{"type":"string","maxLength":2}`, `"ab"`, `"abc"`, `output: has 3 characters`},

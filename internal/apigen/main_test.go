@@ -85,7 +85,8 @@ func TestUnreadableDocumentIsReported(t *testing.T) {
 }
 
 func TestRolesOfOperationsAreInATable(t *testing.T) {
-	text := written(t, `{"paths": {"/v1/flows": {"get": {"x-roles": ["viewer", "admin"], "responses": {"200": {}}}, "post": {"responses": {"200": {}}}}}}`)
+	text := written(t, `{"paths": {"/v1/flows": {"get": {"x-roles": ["viewer", "admin"], `+
+		`"responses": {"200": {}}}, "post": {"responses": {"200": {}}}}}}`)
 	require.Contains(t, text, `export const roles: Partial<Record<keyof Routes, string>> = {
   'GET /v1/flows': 'viewer admin',
 }

@@ -17,7 +17,8 @@ func TestAttack(t *testing.T) {
 	full := form == "full"
 	sieges := []*siege{{store: "SQLite", full: full, fresh: func(t *testing.T) *member { return newMember(t, "", "") }}}
 	if form != "" {
-		sieges = append(sieges, &siege{store: "PostgreSQL", full: full, fresh: func(t *testing.T) *member { return newMember(t, pgtest.DSN(t), "attackers-have-it") }})
+		sieges = append(sieges, &siege{store: "PostgreSQL", full: full,
+			fresh: func(t *testing.T) *member { return newMember(t, pgtest.DSN(t), "attackers-have-it") }})
 	}
 	for _, s := range sieges {
 		t.Run(s.store, func(t *testing.T) {
@@ -93,7 +94,8 @@ func (s *siege) goesOn(tasks int) (holes []string) {
 	for began := time.Now(); s.probe.ended() < want; time.Sleep(5 * time.Millisecond) {
 		if s.m.process.Gone() {
 			now, _ := s.m.weight.read()
-			return []string{fmt.Sprintf("the member has ended (%v, with %.0f MB): the reason is in its log, or it took more than %d MB", s.m.process.Err, now, deadlyMB)}
+			return []string{fmt.Sprintf("the member has ended (%v, with %.0f MB): the reason is "+
+				"in its log, or it took more than %d MB", s.m.process.Err, now, deadlyMB)}
 		}
 		if time.Since(began) > patience {
 			return []string{fmt.Sprintf("simple tasks stand still: %d of %d ended in %v", s.probe.ended()-want+tasks, tasks, patience)}

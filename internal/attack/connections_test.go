@@ -35,7 +35,8 @@ func idlers(a *attacker) {
 
 // sockets subscribe, unsubscribe, send garbage and never read.
 func sockets(a *attacker) {
-	upgrade := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}
+	upgrade := []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
+		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}
 	a.each(a.of(40, 400), 20, func(i int) {
 		conn := a.deaf(a.head("GET", "/v1/ws", upgrade...))
 		if conn == nil {
@@ -71,11 +72,14 @@ func resets(a *attacker) {
 // strangers send requests without a token, with wrong tokens, with other host names, and from web
 // pages.
 func strangers(a *attacker) {
-	routes := []string{"GET /v1/tasks", "POST /v1/tasks", "GET /v1/flows", "PUT /v1/flows/x", "POST /v1/validate", "GET /v1/jobs", "GET /v1/workers", "GET /v1/ws",
+	routes := []string{"GET /v1/tasks", "POST /v1/tasks", "GET /v1/flows", "PUT /v1/flows/x",
+		"POST /v1/validate", "GET /v1/jobs", "GET /v1/workers", "GET /v1/ws",
 		"GET /v1/tasks/x", "POST /v1/tasks/x/signal", "POST /v1/tasks/x/cancel", "GET /v1/tasks/x/stream", "GET /v1/info", "GET /metrics",
-		"GET /api/tasks", "POST /api/tasks", "POST /api/queue/poll", "POST /queue/poll", "POST /queue/complete", "POST /api/workers/register", "GET /list",
+		"GET /api/tasks", "POST /api/tasks", "POST /api/queue/poll", "POST /queue/poll",
+		"POST /queue/complete", "POST /api/workers/register", "GET /list",
 		"POST /api/flows/x/ensure", "POST /flows/x/runs", "GET /runs/x", "DELETE /flows/x"}
-	credentials := []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + a.token + "x", "Basic " + a.token, "bearer\t" + a.token + " x", "Token " + a.token, a.token}
+	credentials := []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + a.token + "x",
+		"Basic " + a.token, "bearer\t" + a.token + " x", "Token " + a.token, a.token}
 	for _, route := range routes {
 		method, path, _ := strings.Cut(route, " ")
 		for _, credential := range credentials {

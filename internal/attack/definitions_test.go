@@ -70,7 +70,9 @@ func bombs(a *attacker) {
 	}
 	deep := strings.Repeat("{a: ", 20_000) + "1" + strings.Repeat("}", 20_000)
 	a.atOnce(a.of(2, 8), func(int) {
-		for _, text := range []string{laughs.String(), deep, string(nested(100_000)), "start: a\nnodes: {a: {params: " + deep + "}}", "\x00", "&a [*a]", strings.Repeat("- ", 100_000)} {
+		for _, text := range []string{laughs.String(), deep, string(nested(100_000)),
+			"start: a\nnodes: {a: {params: " + deep + "}}", "\x00", "&a [*a]",
+			strings.Repeat("- ", 100_000)} {
 			a.send("POST", "/v1/validate", yaml(text))
 			a.send("PUT", "/v1/flows/"+a.name("bomb"), yaml(text))
 		}

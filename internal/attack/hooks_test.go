@@ -42,7 +42,8 @@ func forgers(a *attacker) {
 			a.forged(nobody, path, `{"a": `, strings.Repeat("v1,x ", i%700))
 		}
 	})
-	if begun := a.ask(a.ctx, "GET", "/v1/tasks?flow="+flow, nil); begun.status == http.StatusOK && !strings.Contains(string(begun.body), `"items":[]`) {
+	if begun := a.ask(a.ctx, "GET", "/v1/tasks?flow="+flow, nil); begun.status == http.StatusOK &&
+		!strings.Contains(string(begun.body), `"items":[]`) {
 		a.hole("a delivery that nobody has signed has started a task: %.300s", begun.body)
 	}
 }
@@ -64,7 +65,8 @@ func (a *attacker) deliver(by *client, path, body, id, at, signature string) int
 		a.hole("%v", err)
 		return 0
 	}
-	for header, value := range map[string]string{"webhook-id": id, "webhook-timestamp": at, "webhook-signature": signature, "Content-Type": "application/json"} {
+	for header, value := range map[string]string{"webhook-id": id, "webhook-timestamp": at,
+		"webhook-signature": signature, "Content-Type": "application/json"} {
 		req.Header.Set(header, value)
 	}
 	resp, err := by.http.Do(req)

@@ -31,7 +31,9 @@ edges:
 func deletions(a *attacker) {
 	for round := range a.of(5, 60) {
 		slug := fmt.Sprintf("%s_%d", a.name("gone"), round)
-		if got := a.urge("POST", "/api/flows/"+slug+"/ensure", obj{"definition": obj{"profile": "pgflow", "nodes": obj{"a": obj{}, "m": obj{"kind": "map", "route": "direct"}}}}); !got.ok() {
+		if got := a.urge("POST", "/api/flows/"+slug+"/ensure",
+			obj{"definition": obj{"profile": "pgflow",
+				"nodes": obj{"a": obj{}, "m": obj{"kind": "map", "route": "direct"}}}}); !got.ok() {
 			continue
 		}
 		runs := make([]string, 3)

@@ -26,7 +26,9 @@ func heavyLists(a *attacker) {
 	pad := strings.Repeat("p", megabyte)
 	a.each(a.of(10, 300), 4, func(int) { a.start("waits", obj{"pad": pad}) })
 	a.atOnce(a.of(2, 4), func(_ int) {
-		for _, path := range []string{"/api/tasks?page_size=1000&flow_version_id=" + a.flows[a.name("waits")], "/v1/tasks?limit=500&flow=" + a.name("waits"), "/api/tasks?page_size=500"} {
+		for _, path := range []string{"/api/tasks?page_size=1000&flow_version_id=" +
+			a.flows[a.name("waits")], "/v1/tasks?limit=500&flow=" + a.name("waits"),
+			"/api/tasks?page_size=500"} {
 			a.send("GET", path, nil)
 		}
 	})
@@ -54,7 +56,8 @@ func deafStreams(a *attacker) {
 		case 2:
 			a.deaf(a.head("GET", "/api/runs/"+task+"/events", "Accept: text/event-stream"))
 		case 3:
-			if conn := a.deaf(a.head("GET", "/v1/ws", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")); conn != nil {
+			if conn := a.deaf(a.head("GET", "/v1/ws", "Connection: Upgrade", "Upgrade: websocket",
+				"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==")); conn != nil {
 				// it may be closed
 				_, _ = conn.Write(frame(fmt.Sprintf(`{"subscribe":{"channel":"task:%s"}}`, task)))
 			}
@@ -77,7 +80,8 @@ func heaviestLists(a *attacker) {
 		a.heavy(a.of(2, 40))
 	}
 	a.atOnce(a.of(2, 6), func(int) {
-		for _, path := range []string{"/api/tasks?page_size=100&flow_version_id=" + a.flows[a.name("waits")], "/v1/tasks?limit=500&flow=" + a.name("waits")} {
+		for _, path := range []string{"/api/tasks?page_size=100&flow_version_id=" +
+			a.flows[a.name("waits")], "/v1/tasks?limit=500&flow=" + a.name("waits")} {
 			a.send("GET", path, nil)
 		}
 	})

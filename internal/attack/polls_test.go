@@ -39,7 +39,8 @@ func widePolls(services, clients int) func(*attacker) {
 		bodies := []obj{
 			{"worker_id": "wide", "services": short, "wait_ms": 30_000},
 			{"worker_id": "wide", "services": short, "max": 5, "wait_ms": 30_000},
-			{"worker_id": "wide", "services": words(min(services, 1000), "s"), "labels": words(min(services, 1000), "l"), "max": 5, "wait_ms": 30_000},
+			{"worker_id": "wide", "services": words(min(services, 1000), "s"),
+				"labels": words(min(services, 1000), "l"), "max": 5, "wait_ms": 30_000},
 		}
 		a.each(a.of(clients, 10*clients), clients, func(i int) {
 			ctx, hangUp := context.WithTimeout(a.ctx, 200*time.Millisecond)
@@ -56,13 +57,17 @@ func widePolls(services, clients int) func(*attacker) {
 func longNames(a *attacker) {
 	long := strings.Repeat("n", 1<<20)
 	for range a.of(1, 5) {
-		a.send("POST", "/api/workers/register", obj{"id": a.name("long"), "url": "http://127.0.0.1:1", "services": []string{long}, "labels": []string{long}})
+		a.send("POST", "/api/workers/register",
+			obj{"id": a.name("long"), "url": "http://127.0.0.1:1", "services": []string{long},
+				"labels": []string{long}})
 		a.send("POST", "/api/workers/register", obj{"id": long, "url": "http://127.0.0.1:1", "services": []string{"x"}})
-		a.send("POST", "/api/queue/poll", obj{"worker_id": long, "services": []string{long}, "labels": []string{long}, "max": 1, "wait_ms": 100})
+		a.send("POST", "/api/queue/poll", obj{"worker_id": long, "services": []string{long},
+			"labels": []string{long}, "max": 1, "wait_ms": 100})
 		a.send("POST", "/api/queue/poll", obj{"worker_id": "x", "flow": long, "wait_ms": 100})
 		a.send("POST", "/api/flows", obj{"name": long})
 		a.send("POST", "/v1/flows", obj{"definition": obj{"name": long, "start": "a", "nodes": obj{"a": obj{"kind": "choice"}}}})
-		a.send("POST", "/v1/flows", obj{"slug": long, "definition": obj{"name": "x", "start": "a", "nodes": obj{"a": obj{"kind": "choice"}}}})
+		a.send("POST", "/v1/flows", obj{"slug": long, "definition": obj{"name": "x", "start": "a",
+			"nodes": obj{"a": obj{"kind": "choice"}}}})
 		a.send("PUT", "/v1/flows/"+long, yaml(waits))
 		a.send("POST", "/api/flows/"+long+"/ensure", obj{"definition": obj{}})
 		a.send("POST", "/v1/tasks", obj{"flow": long})
@@ -86,8 +91,11 @@ nodes:
 	a.start("fan", obj{"list": make([]int, units), "pad": strings.Repeat("p", 900_000)})
 	pause(a.ctx, 300*time.Millisecond)
 	a.atOnce(4, func(int) {
-		got := a.send("POST", "/api/queue/poll", obj{"worker_id": "greedy", "services": []string{service}, "max": 1_000_000_000, "wait_ms": 1000})
-		if more := a.send("POST", "/v1/workers/greedy/poll", wire.Poll{Wanted: wire.Wanted{Services: []string{service}, Max: 1000}, WaitMS: 1000}); more.size > got.size {
+		got := a.send("POST", "/api/queue/poll",
+			obj{"worker_id": "greedy", "services": []string{service}, "max": 1_000_000_000, "wait_ms": 1000})
+		if more := a.send("POST", "/v1/workers/greedy/poll",
+			wire.Poll{Wanted: wire.Wanted{Services: []string{service}, Max: 1000},
+				WaitMS: 1000}); more.size > got.size {
 			got = more
 		}
 		const bound = 64 << 20
@@ -136,7 +144,8 @@ func falseCompletions(a *attacker) {
 		return
 	}
 	a.each(a.of(50, 1000), 20, func(i int) {
-		got := a.send("POST", "/api/queue/complete", wire.QueueComplete{QueueID: jobs[0].ID, Token: fmt.Sprintf("guess-%d", i), Result: json.RawMessage(`"stolen"`)})
+		got := a.send("POST", "/api/queue/complete", wire.QueueComplete{QueueID: jobs[0].ID,
+			Token: fmt.Sprintf("guess-%d", i), Result: json.RawMessage(`"stolen"`)})
 		if got.ok() {
 			a.hole("a completion with a guessed token was taken: %v", got)
 		}

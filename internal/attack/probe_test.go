@@ -105,7 +105,8 @@ func (p *probe) stayKnown(ctx context.Context) {
 func (p *probe) poll(ctx context.Context) {
 	for ctx.Err() == nil {
 		var got wire.ClaimedJobs
-		a := p.m.ask(ctx, "POST", "/v1/workers/probe/poll", wire.Poll{Wanted: wire.Wanted{Services: []string{"probe-pull"}, Max: 8}, WaitMS: 5000})
+		a := p.m.ask(ctx, "POST", "/v1/workers/probe/poll",
+			wire.Poll{Wanted: wire.Wanted{Services: []string{"probe-pull"}, Max: 8}, WaitMS: 5000})
 		if a.busy() {
 			pause(ctx, 50*time.Millisecond)
 			continue

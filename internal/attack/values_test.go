@@ -76,7 +76,8 @@ edges:
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		jobs := a.poll(service, len(depths))
 		for i, job := range jobs {
-			a.send("POST", "/api/queue/complete", text(`{"queue_id":%q,"token":%q,"result":%s}`, job.ID, job.Token, nested(depths[i%len(depths)])))
+			a.send("POST", "/api/queue/complete", text(`{"queue_id":%q,"token":%q,"result":%s}`,
+				job.ID, job.Token, nested(depths[i%len(depths)])))
 		}
 		if len(jobs) == 0 {
 			return

@@ -12,7 +12,9 @@ import (
 
 // pure lists the packages that only decide. There equal inputs must give equal outputs; otherwise
 // journals could not be folded again and failures could not be replayed.
-var pure = []string{"flow", "flow/codec", "flow/expr", "flow/types", "flow/define", "flow/compile", "flow/duration", "flow/schedule", "flow/show", "flow/pocketflow", "flow/dbt", "flow/ork", "flow/hook", "flow/trace"}
+var pure = []string{"flow", "flow/codec", "flow/expr", "flow/types", "flow/define", "flow/compile",
+	"flow/duration", "flow/schedule", "flow/show", "flow/pocketflow", "flow/dbt", "flow/ork",
+	"flow/hook", "flow/trace"}
 
 // world lists the imports forbidden to pure packages. They provide input that is not in a command,
 // or work that runs beside the caller.

@@ -85,23 +85,34 @@ always: ["called.charge == 3 && ok.charge == 1 && failed.charge == 2", "calls.fi
 
 func TestDifferencesAreReportedWithPosition(t *testing.T) {
 	for name, tt := range map[string]struct{ expects, want string }{
-		"state":          {"expect: {state: failed}", "11:17: state: expected failed, but the task is completed"},
-		"error":          {"expect: {state: completed, error: declined}", `11:35: error: expected one with "declined", but it is ""`},
-		"result":         {"expect: {result: {reservation: {id: r2}, payment: {paid: 12}}}", `result.reservation.id: expected "r2", got "r1"`},
-		"more":           {"expect: {result: {reservation: {id: r1}}}", `result.payment: not expected, got {"paid":12}`},
-		"part":           {"expect: {result_has: {nothing: 1}}", "result.nothing: expected 1, but it is not there"},
-		"shared":         {"expect: {shared: {payment: {paid: 13}}}", "shared.payment.paid: expected 13, got 12"},
-		"steps":          {"expect: {steps: [reserve, charge, ship]}", "steps: expected reserve, charge, ship"},
-		"calls":          {"expect: {calls: {ship: 2}}", "11:24: calls of ship: expected 2, got 1"},
-		"input":          {"expect: {calls: {charge: {input: {amount: 13}}}}", "the input of charge.amount: expected 13, got 12"},
-		"took":           {"expect: {took: 2d}", "took: expected 2d, but it was 2d2h2s"},
-		"node":           {"expect: {nodes: {refuse: completed}}", "node refuse: expected completed, but it is created"},
-		"waits":          {"expect: {waits: [approve]}", "waits: expected approve, but it is nothing"},
-		"never":          {"never: {call: ship, after: charge}", "never: ship was called after charge had begun, at 2d2h2s"},
-		"never more":     {"never: {call: charge, more_than: 2}", "never: charge was called more than 2 times"},
-		"always":         {"always: called.ship == 2", "always: called.ship == 2 does not hold"},
-		"a late act":     {"at: {9d: {signal: {decision: true}}, 2d: {approve: approve}}\nexpect: {state: completed}", "at 9d: signal decision = true was not done: the task had ended by then, after 2d2h2s"},
-		"nobody answers": {"mocks: {ship: {when: input == 1, output: 1}, reserve: {output: {id: r1}}, charge: {output: 1}}\nexpect: {state: completed}", "the mock has no answer for ship, which is its call 1, with null"},
+		"state": {"expect: {state: failed}", "11:17: state: expected failed, but the task is completed"},
+		"error": {"expect: {state: completed, error: declined}",
+			`11:35: error: expected one with "declined", but it is ""`},
+		"result": {"expect: {result: {reservation: {id: r2}, payment: {paid: 12}}}",
+			`result.reservation.id: expected "r2", got "r1"`},
+		"more": {"expect: {result: {reservation: {id: r1}}}",
+			`result.payment: not expected, got {"paid":12}`},
+		"part": {"expect: {result_has: {nothing: 1}}",
+			"result.nothing: expected 1, but it is not there"},
+		"shared": {"expect: {shared: {payment: {paid: 13}}}", "shared.payment.paid: expected 13, got 12"},
+		"steps":  {"expect: {steps: [reserve, charge, ship]}", "steps: expected reserve, charge, ship"},
+		"calls":  {"expect: {calls: {ship: 2}}", "11:24: calls of ship: expected 2, got 1"},
+		"input": {"expect: {calls: {charge: {input: {amount: 13}}}}",
+			"the input of charge.amount: expected 13, got 12"},
+		"took": {"expect: {took: 2d}", "took: expected 2d, but it was 2d2h2s"},
+		"node": {"expect: {nodes: {refuse: completed}}",
+			"node refuse: expected completed, but it is created"},
+		"waits": {"expect: {waits: [approve]}", "waits: expected approve, but it is nothing"},
+		"never": {"never: {call: ship, after: charge}",
+			"never: ship was called after charge had begun, at 2d2h2s"},
+		"never more": {"never: {call: charge, more_than: 2}", "never: charge was called more than 2 times"},
+		"always":     {"always: called.ship == 2", "always: called.ship == 2 does not hold"},
+		"a late act": {"at: {9d: {signal: {decision: true}}, 2d: {approve: " +
+			"approve}}\nexpect: {state: completed}",
+			"at 9d: signal decision = true was not done: the task had ended by then, after 2d2h2s"},
+		"nobody answers": {"mocks: {ship: {when: input == 1, output: 1}, reserve: {output: {id: " +
+			"r1}}, charge: {output: 1}}\nexpect: {state: completed}",
+			"the mock has no answer for ship, which is its call 1, with null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := happy
@@ -152,7 +163,9 @@ func TestEveryMistakeIsReportedWithPosition(t *testing.T) {
 }
 
 func TestNumbersOfCasesKeepTheirDigits(t *testing.T) {
-	dir := in(t, map[string]string{"order.yaml": orderFlow, "order.test.yaml": "name: a\nparams: {n: 12345678901234567890123, m: 1e400, t: '1e400'}\nexpect: {state: failed}"})
+	dir := in(t, map[string]string{"order.yaml": orderFlow,
+		"order.test.yaml": "name: a\nparams: {n: 12345678901234567890123, m: 1e400, t: " +
+			"'1e400'}\nexpect: {state: failed}"})
 	f, err := cases.Open(filepath.Join(dir, "order.test.yaml"), "")
 	require.NoError(t, err)
 	require.Equal(t, `{"n":12345678901234567890123,"m":1e400,"t":"1e400"}`, string(f.Cases[0].Params))
@@ -160,7 +173,8 @@ func TestNumbersOfCasesKeepTheirDigits(t *testing.T) {
 
 func TestAWaitForAKeyOfItsOwnNameIsAnsweredOnce(t *testing.T) {
 	for _, wait := range []string{"pay", "hear"} { // named like its key, and differently
-		flow := "start: ok\nresult: pay\nnodes:\n  ok: {kind: approval, params: {approval_key: ok}}\n  " + wait + ": {kind: wait_event, params: {signal_key: pay}}\n" +
+		flow := "start: ok\nresult: pay\nnodes:\n  ok: {kind: approval, params: {approval_key: ok}}\n  " +
+			wait + ": {kind: wait_event, params: {signal_key: pay}}\n" +
 			"edges: [{from: ok, action: approved, to: " + wait + "}]\n"
 		text := "name: both are answered\nwhen_waiting: {ok: approve, pay: {answer: 7}}\nexpect: {state: completed, result: 7}\n"
 		for _, r := range played(t, flow, text, 50) {
@@ -175,7 +189,8 @@ func TestCasesFindTheirFlow(t *testing.T) {
 	f, err := cases.Open(filepath.Join(dir, "a.test.yaml"), "")
 	require.NoError(t, err)
 	require.Len(t, f.Cases, 1)
-	elsewhere := in(t, map[string]string{"a.test.yaml": "flow: " + filepath.ToSlash(filepath.Join(dir, "order.yaml")) + "\nname: a\nexpect: {state: failed}"})
+	elsewhere := in(t, map[string]string{"a.test.yaml": "flow: " + filepath.ToSlash(
+		filepath.Join(dir, "order.yaml")) + "\nname: a\nexpect: {state: failed}"})
 	f, err = cases.Open(filepath.Join(elsewhere, "a.test.yaml"), "")
 	require.NoError(t, err)
 	require.Equal(t, filepath.Join(dir, "order.yaml"), filepath.FromSlash(f.Flow), "an absolute path stays as it is")
@@ -209,8 +224,12 @@ func TestTheExampleCasesFindPlantedMistakes(t *testing.T) {
 		seeds           bool // undisturbed runs do not find it
 	}{
 		"nothing": {"", "", "", true},
-		"a compensation that is missing, because it stands at the wrong node": {"    compensate: refund\n  ship:\n", "  ship:\n    compensate: refund\n", "never: charge was done, the task is failed, and refund was not called", true},
-		"a race": {"depends_on: [reserve, approve]\n    when: {if: {approve: true}}", "depends_on: [approve]\n    when: {if: {approve: true}}", "never: ship was called before reserve had completed", true},
+		"a compensation that is missing, because it stands at the wrong node": {"    compensate: refund\n  ship:\n",
+			"  ship:\n    compensate: refund\n",
+			"never: charge was done, the task is failed, and refund was not called", true},
+		"a race": {"depends_on: [reserve, approve]\n    when: {if: {approve: true}}",
+			"depends_on: [approve]\n    when: {if: {approve: true}}",
+			"never: ship was called before reserve had completed", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, err := cases.Open(filepath.Join(example(t, tt.old, tt.new), "order.test.yaml"), "")
@@ -251,7 +270,8 @@ func TestAllCasesOfTheExamplePassUnderManySeeds(t *testing.T) {
 }
 
 func TestResultsAreWrittenForBuildServers(t *testing.T) {
-	results := played(t, orderFlow, happy+"expect: {state: failed}\n---"+strings.Replace(happy, "shipped", "shipped, too", 1)+"expect: {state: completed}", 0)
+	results := played(t, orderFlow, happy+"expect: {state: failed}\n---"+strings.Replace(happy,
+		"shipped", "shipped, too", 1)+"expect: {state: completed}", 0)
 	var b strings.Builder
 	require.NoError(t, cases.JUnit(&b, results))
 	var read struct {
@@ -300,7 +320,8 @@ func TestTheCasesThatPagesShowPass(t *testing.T) {
 }
 
 func TestTheFirstFailingSeedIsReported(t *testing.T) {
-	f, err := cases.Open(filepath.Join(example(t, "depends_on: [reserve, approve]\n    when", "depends_on: [approve]\n    when"), "order.test.yaml"), "")
+	f, err := cases.Open(filepath.Join(example(t, "depends_on: [reserve, approve]\n    when",
+		"depends_on: [approve]\n    when"), "order.test.yaml"), "")
 	require.NoError(t, err)
 	f.Cases = f.Cases[:1]
 	alone := cases.Suite{Files: []*cases.File{f}, Seeds: 1000, Workers: 1}
@@ -318,7 +339,8 @@ func TestTheFirstFailingSeedIsReported(t *testing.T) {
 }
 
 func TestSignalRacesWithTimeoutOnlyIfTheCaseAllowsIt(t *testing.T) {
-	approved := strings.Replace(strings.Replace(happy, "2d", "6d", 1), "mocks:", "mocks:\n  release: {echo: true}", 1) + "expect: {state: completed}\n"
+	approved := strings.Replace(strings.Replace(happy, "2d", "6d", 1), "mocks:",
+		"mocks:\n  release: {echo: true}", 1) + "expect: {state: completed}\n"
 	calm := played(t, orderFlow, approved, 1000)[0]
 	require.True(t, calm.Passed(), calm.Text(""))
 	r := played(t, orderFlow, approved+"faults: timeouts\n", 1000)[0]

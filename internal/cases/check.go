@@ -27,7 +27,8 @@ type checker struct {
 }
 
 func (k *checker) addFailure(id string, at Place, format string, args ...any) {
-	k.failures = append(k.failures, Failure{ID: fmt.Sprintf("%s@%d:%d", id, at.Line, at.Column), At: at, Text: fmt.Sprintf(format, args...)})
+	k.failures = append(k.failures, Failure{ID: fmt.Sprintf("%s@%d:%d", id, at.Line, at.Column),
+		At: at, Text: fmt.Sprintf(format, args...)})
 }
 
 // addDifferences reports the differences between two values, path by path.
@@ -164,7 +165,8 @@ func (k *checker) checkSteps(want *Said[[][]string]) {
 		n := min(len(group), len(rest))
 		if !sameSet(group, rest[:n]) {
 			k.addFailure("steps", want.At, "steps: expected %s", inOrder(want.Value))
-			k.failures[len(k.failures)-1].More = []string{"got: " + strings.Join(got, ", "), "they differ from step " + fmt.Sprint(len(got)-len(rest)+1) + " on"}
+			k.failures[len(k.failures)-1].More = []string{"got: " + strings.Join(got, ", "),
+				"they differ from step " + fmt.Sprint(len(got)-len(rest)+1) + " on"}
 			return
 		}
 		rest = rest[n:]

@@ -53,7 +53,8 @@ func (m *coverageWriter) writeScope(g *flow.PlanScope, nodes []*show.Node, path 
 			continue
 		}
 		times := m.Node(path, n.Key)
-		fmt.Fprintf(m, "%s%s %s\t%s\t%d×\t%s\n", strings.Repeat("  ", depth), coverageMark(times), n.Key, n.Kind, times, strings.Join(m.edgeTexts(path, n), "; "))
+		fmt.Fprintf(m, "%s%s %s\t%s\t%d×\t%s\n", strings.Repeat("  ", depth), coverageMark(times),
+			n.Key, n.Kind, times, strings.Join(m.edgeTexts(path, n), "; "))
 		if n.Inside != nil && g.Nodes[n.Key].Sub != nil {
 			m.writeScope(g.Nodes[n.Key].Sub, n.Inside.Nodes, strings.TrimPrefix(path+"/"+n.Key, "/"), depth+1)
 		}

@@ -62,8 +62,9 @@ const canceled = time.Hour
 
 func (s *stage) carryOut(ctx context.Context, job worker.Job) (any, error) {
 	s.mu.Lock()
-	a := s.cast.Answer(&rehearse.Call{Name: job.Step, Job: flow.Job{Exec: &flow.Exec{Service: job.Service}, Input: job.Input, Params: job.Params,
-		Address: flow.Address{Node: job.Step, Unit: job.Unit, Attempt: job.Attempt}}})
+	a := s.cast.Answer(&rehearse.Call{Name: job.Step,
+		Job: flow.Job{Exec: &flow.Exec{Service: job.Service}, Input: job.Input, Params: job.Params,
+			Address: flow.Address{Node: job.Step, Unit: job.Unit, Attempt: job.Attempt}}})
 	s.mu.Unlock()
 	switch {
 	case a.After >= canceled:
@@ -89,7 +90,8 @@ func (s *stage) play(c *cases.Case) (happened []string, end *troupe.Result) {
 	require.NoError(s, err)
 	for e, err := range s.Watch(s.Context(), id, "") {
 		require.NoError(s, err)
-		happened = append(happened, fact{flow.EventType(e.Type), e.Scope, e.Node, e.Visit, e.Unit, e.Attempt, e.State, e.Action, e.Next, e.Error, e.Reason,
+		happened = append(happened, fact{flow.EventType(e.Type), e.Scope, e.Node, e.Visit, e.Unit,
+			e.Attempt, e.State, e.Action, e.Next, e.Error, e.Reason,
 			e.Input, e.InputRef, e.Output, e.Params, e.Total, e.Kept, e.Key}.text()...)
 		if e.Type == string(flow.StepEntered) && e.Node == "approve" {
 			require.NoError(s, s.Signal(s.Context(), id, "decision", !strings.Contains(c.Name, "refused")))
@@ -119,7 +121,8 @@ func (f fact) text() []string {
 	case flow.AttemptBegun, flow.AttemptClaimed, flow.AttemptExtended, flow.AttemptNoted, flow.AttemptPassed, flow.AttemptReturned:
 		return nil
 	}
-	return []string{fmt.Sprintf("%s %s/%s#%d[%d] attempt %d: %s %q next %q error %q reason %q input %s %s output %s params %s %d %d %s", f.Type, f.Scope, f.Node, f.Visit,
+	return []string{fmt.Sprintf("%s %s/%s#%d[%d] attempt %d: %s %q next %q error %q reason %q "+
+		"input %s %s output %s params %s %d %d %s", f.Type, f.Scope, f.Node, f.Visit,
 		f.Unit, f.Attempt, f.State, f.Action, f.Next, f.Error, f.Reason, f.Input, f.InputRef, f.Output, f.Params, f.Total, f.Kept, f.Key)}
 }
 

@@ -60,12 +60,14 @@ func (r *caseReader) readUndisturbed(n *yaml.Node) *Expectation {
 	return e
 }
 
-var states = []string{string(flow.TaskCompleted), string(flow.TaskFailed), string(flow.TaskCanceled), string(flow.TaskRunning), string(flow.TaskCanceling), pausedState}
+var states = []string{string(flow.TaskCompleted), string(flow.TaskFailed),
+	string(flow.TaskCanceled), string(flow.TaskRunning), string(flow.TaskCanceling), pausedState}
 
 // pausedState is the state of a running task that is paused.
 const pausedState = "paused"
 
-var stepStates = []string{string(flow.StepCreated), string(flow.StepStarted), string(flow.StepCompleted), string(flow.StepFailed), string(flow.StepSkipped)}
+var stepStates = []string{string(flow.StepCreated), string(flow.StepStarted),
+	string(flow.StepCompleted), string(flow.StepFailed), string(flow.StepSkipped)}
 
 func (r *caseReader) readExpectation(n *yaml.Node, what string) *Expectation {
 	e := &Expectation{}

@@ -130,7 +130,8 @@ func (k *Cast) Answer(c *rehearse.Call) rehearse.Answer {
 		}
 	}
 	if m == nil {
-		return rehearse.Answer{Err: fmt.Errorf("nobody answers %s: mock it by its node (%s) or by its name (%s)", c.Name, c.Step(), c.Service())}
+		return rehearse.Answer{Err: fmt.Errorf(
+			"nobody answers %s: mock it by its node (%s) or by its name (%s)", c.Name, c.Step(), c.Service())}
 	}
 	k.calls[m]++
 	for i := range m.Answers {
@@ -147,7 +148,9 @@ func (k *Cast) Answer(c *rehearse.Call) rehearse.Answer {
 			return g.makeAnswer(c, k.calls[m])
 		}
 	}
-	return rehearse.Answer{Err: fmt.Errorf("the mock has no answer for %s, which is its call %d, with %s", c.Name, k.calls[m], rehearse.Value(c.Input))}
+	return rehearse.Answer{Err: fmt.Errorf(
+		"the mock has no answer for %s, which is its call %d, with %s", c.Name, k.calls[m],
+		rehearse.Value(c.Input))}
 }
 
 func (g *Given) matchesCall(c *rehearse.Call, nth int) (bool, error) {

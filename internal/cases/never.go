@@ -30,7 +30,8 @@ func (k *checker) checkNever(v *Never) {
 		return
 	}
 	c := wrong[max(v.MoreThan, 0)]
-	k.addFailure("never", v.At, "never: %s was called %s, at %s with %s", v.Call, v.conditionText(), rehearse.Span(c.Began), rehearse.Value(c.Input))
+	k.addFailure("never", v.At, "never: %s was called %s, at %s with %s", v.Call, v.conditionText(),
+		rehearse.Span(c.Began), rehearse.Value(c.Input))
 }
 
 // isForbidden reports whether a call is forbidden.
@@ -218,7 +219,8 @@ type callRecord struct {
 func (k *checker) allCalls() json.RawMessage {
 	all := []callRecord{}
 	for _, c := range k.Calls {
-		t := callRecord{Name: c.Name, Node: c.Step(), Service: c.Service(), Input: orNull(c.Input), Output: orNull(c.Answer.Output), Error: c.Answer.Error, OK: c.OK,
+		t := callRecord{Name: c.Name, Node: c.Step(), Service: c.Service(), Input: orNull(c.Input),
+			Output: orNull(c.Answer.Output), Error: c.Answer.Error, OK: c.OK,
 			Began: c.BeganAt, Ended: c.EndedAt, Attempt: c.Attempt, Unit: c.Unit, AtMS: c.Began.Milliseconds()}
 		if !c.Over {
 			t.Ended = math.MaxInt32

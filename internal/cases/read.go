@@ -107,7 +107,8 @@ func (r *caseReader) readDocument(doc *yaml.Node) {
 func (c *Case) copyCommon(at Place) *Case {
 	own := *c
 	own.At, own.Mocks, own.actsFrom = at, maps.Clone(c.Mocks), maps.Clone(c.actsFrom)
-	own.Acts, own.Expect, own.Never, own.Always = slices.Clone(c.Acts), slices.Clone(c.Expect), slices.Clone(c.Never), slices.Clone(c.Always)
+	own.Acts, own.Expect, own.Never, own.Always = slices.Clone(c.Acts), slices.Clone(c.Expect),
+		slices.Clone(c.Never), slices.Clone(c.Always)
 	return &own
 }
 
@@ -146,7 +147,8 @@ func (r *caseReader) checkUnique() {
 	first := map[string]Place{}
 	for _, c := range r.cases {
 		if at, twice := first[c.Name]; twice && c.Name != "" {
-			r.reportError(&yaml.Node{Line: c.At.Line, Column: c.At.Column}, "there are two cases named %q, the first in line %d", c.Name, at.Line)
+			r.reportError(&yaml.Node{Line: c.At.Line, Column: c.At.Column},
+				"there are two cases named %q, the first in line %d", c.Name, at.Line)
 		}
 		first[c.Name] = c.At
 	}

@@ -90,7 +90,8 @@ type RecordLine struct {
 
 // Record returns the result in JSON form.
 func (r *Result) Record() Record {
-	d := Record{File: r.File.Path, Flow: r.File.Flow, Case: r.Case.Name, Line: r.Case.At.Line, Passed: r.Passed(), Runs: r.Runs, TookMS: r.Took.Milliseconds(),
+	d := Record{File: r.File.Path, Flow: r.File.Flow, Case: r.Case.Name, Line: r.Case.At.Line,
+		Passed: r.Passed(), Runs: r.Runs, TookMS: r.Took.Milliseconds(),
 		WallMS: float64(r.Wall.Microseconds()) / 1000, Seed: r.Seed}
 	if r.Passed() {
 		return d

@@ -23,7 +23,8 @@ func Written(s rehearse.Schedule) string {
 	return b.String()
 }
 
-var faultKinds = []rehearse.FaultKind{rehearse.FaultLate, rehearse.FaultEarly, rehearse.FaultTwice, rehearse.FaultCrash, rehearse.FaultLost, rehearse.FaultRestart, rehearse.FaultError, rehearse.FaultDown}
+var faultKinds = []rehearse.FaultKind{rehearse.FaultLate, rehearse.FaultEarly, rehearse.FaultTwice,
+	rehearse.FaultCrash, rehearse.FaultLost, rehearse.FaultRestart, rehearse.FaultError, rehearse.FaultDown}
 
 // ReadSchedule parses the text of Written. An empty text is a schedule without faults.
 func ReadSchedule(text []byte) (rehearse.Schedule, define.Problems) {

@@ -50,7 +50,8 @@ func TestTheSchemaKnowsTheFieldsThatTheReaderKnows(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(cases.Schema, &schema))
 	for kind, text := range map[string]string{
-		"File": "0QQ: 1", "Case": "cases: [{0QQ: 1}]", "Answer": "mocks: {ship: {0QQ: 1}}", "Act": "at: {1d: {0QQ: 1}}", "Expectation": "expect: {0QQ: 1}",
+		"File": "0QQ: 1", "Case": "cases: [{0QQ: 1}]", "Answer": "mocks: {ship: {0QQ: 1}}",
+		"Act": "at: {1d: {0QQ: 1}}", "Expectation": "expect: {0QQ: 1}",
 		"Calls": "expect: {calls: {ship: {0QQ: 1}}}", "Input": "expect: {calls: {ship: [{0QQ: 1}]}}", "Took": "expect: {took: {0QQ: 1}}",
 		"Never": "never: {0QQ: 1}", "Errors": "faults: {0QQ: 1}",
 	} {
@@ -67,13 +68,17 @@ func TestTheSchemaAcceptsCaseFilesAndRejectsMistakes(t *testing.T) {
 	s := schemaOf(t)
 	for name, text := range map[string]string{
 		"the example": readText(t, "../../examples/ordertest/order.test.yaml"),
-		"docs":        written(t, "../../docs/how-to/test-flows.md", "name: a card that is declined twice"), "graph": graphCases, "happy": happy + "expect: {took: {min: 1d, max: 2w3d}}\nalways: state == 'completed'\n",
+		"docs": written(t, "../../docs/how-to/test-flows.md",
+			"name: a card that is declined twice"), "graph": graphCases,
+		"happy": happy + "expect: {took: {min: 1d, max: 2w3d}}\nalways: state == 'completed'\n",
 	} {
 		require.NoError(t, s.Validate(value(t, text)), name)
 	}
 	for _, text := range []string{
-		"expect: {state: failed}", "name: a\nexpect: {stat: failed}", "name: a\nexpect: {state: complete}", "name: a\nmocks: {charge: 7}", "name: a\nat: {2x: cancel}",
-		"name: a\nat: {2d: cancle}", "name: a\nfaults: [orders]", "name: a\nnever: {cal: ship}", "name: a\ncases: [{name: b}]", "name: a\nexpect: {calls: {ship: -1}}", "- a",
+		"expect: {state: failed}", "name: a\nexpect: {stat: failed}",
+		"name: a\nexpect: {state: complete}", "name: a\nmocks: {charge: 7}", "name: a\nat: {2x: cancel}",
+		"name: a\nat: {2d: cancle}", "name: a\nfaults: [orders]", "name: a\nnever: {cal: ship}",
+		"name: a\ncases: [{name: b}]", "name: a\nexpect: {calls: {ship: -1}}", "- a",
 	} {
 		require.Error(t, s.Validate(value(t, text)), text)
 	}

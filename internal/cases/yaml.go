@@ -158,7 +158,8 @@ func (r *reader) expectKind(n *yaml.Node, kind yaml.Kind, what string) bool {
 	return false
 }
 
-var kindNames = map[yaml.Kind]string{yaml.MappingNode: "a mapping (key: value)", yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
+var kindNames = map[yaml.Kind]string{yaml.MappingNode: "a mapping (key: value)",
+	yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}
 
 // reportUnknown reports an unknown name and suggests a similar one.
 func (r *reader) reportUnknown(n *yaml.Node, what, name string, names []string) {

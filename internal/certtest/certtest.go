@@ -61,7 +61,8 @@ func (a *Authority) Renew(t testing.TB, p Pair, end time.Time) {
 	key := newKey(t)
 	leaf := certTemplate("a test's certificate")
 	leaf.IsCA, leaf.NotAfter = false, end
-	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature,
+		[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	leaf.DNSNames, leaf.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	writePEM(t, p.Cert, "CERTIFICATE", signCert(t, leaf, a.cert, key, a.key))
 	der, err := x509.MarshalPKCS8PrivateKey(key)

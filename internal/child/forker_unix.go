@@ -201,7 +201,8 @@ func (f *Forker) addRequest(answer chan forkResult) (number uint64, ok bool) {
 func encodeRequest(number uint64, cmd Command, family Family) []byte {
 	body := binary.BigEndian.AppendUint64(nil, number)
 	body = binary.BigEndian.AppendUint64(body, family.Mark())
-	return append(body, strings.Join(append([]string{cmd.Dir}, append(cmd.Env[:len(cmd.Env):len(cmd.Env)], family.Variable())...), "\x00")...)
+	return append(body, strings.Join(append([]string{cmd.Dir},
+		append(cmd.Env[:len(cmd.Env):len(cmd.Env)], family.Variable())...), "\x00")...)
 }
 
 func (f *Forker) requestFork(cmd Command, family Family, files []*os.File) (*forkedProcess, error) {

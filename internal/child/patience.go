@@ -48,5 +48,6 @@ func (p Patience) Do(ctx context.Context, try func() error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return fmt.Errorf("it could not be started within %s: %w; raise this host's limits (ulimit -n, -u), or lower --max-scripts", startTimeout, err)
+	return fmt.Errorf("it could not be started within %s: %w; raise this host's limits (ulimit "+
+		"-n, -u), or lower --max-scripts", startTimeout, err)
 }

@@ -22,5 +22,6 @@ func tooLong(cmd *Command) error {
 		name, _, _ := strings.Cut(variable, "=")
 		note("the variable "+name, len(variable))
 	}
-	return fmt.Errorf("%w: %s has %d of the %d bytes of arguments and variables; pass large values by standard input or in a file", syscall.E2BIG, longest, most, all)
+	return fmt.Errorf("%w: %s has %d of the %d bytes of arguments and variables; pass large "+
+		"values by standard input or in a file", syscall.E2BIG, longest, most, all)
 }

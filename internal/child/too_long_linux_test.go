@@ -17,7 +17,8 @@ func TestArgumentTooLongForAProgramIsNamed(t *testing.T) {
 		want string
 	}{
 		"a variable": {child.Command{Argv: []string{"true"}, Env: []string{"A=1", "BIG=" + large}},
-			"argument list too long: the variable BIG has 200004 of the 200011 bytes of arguments and variables; pass large values by standard input or in a file"},
+			"argument list too long: the variable BIG has 200004 of the 200011 bytes of " +
+				"arguments and variables; pass large values by standard input or in a file"},
 		"an argument": {child.Command{Argv: []string{"true", large}}, "argument list too long: argument 1 has 200000 of the 200004 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,7 +36,8 @@ func TestAProgramIsItsNameAndWhatItAddsToMembers(t *testing.T) {
 	require.Contains(t, call("serve", "--name", "m").stderr, "has spelled of the environment")
 	require.Equal(t, exitUsage, call("task", "list", "--spell", "abc").code, "only members have the flag")
 	require.True(t, strings.HasPrefix(call("version").stdout, "troupe-more "))
-	for shell, names := range map[string]string{"bash": "complete -o default -F _troupe troupe-more\n", "zsh": "#compdef troupe-more\n", "fish": "complete -c troupe-more -n"} {
+	for shell, names := range map[string]string{"bash": "complete -o default -F _troupe " +
+		"troupe-more\n", "zsh": "#compdef troupe-more\n", "fish": "complete -c troupe-more -n"} {
 		script := call("completion", shell).stdout
 		require.Contains(t, script, names)
 		require.Contains(t, script, "spell")

@@ -41,7 +41,8 @@ func (c *approvalListCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	t := table{header: []string{"ID", "FLOW", "NODE", "TITLE", "SINCE", "UNTIL", "ANSWER", "BY"}, spare: []string{"UNTIL", "ANSWER", "BY", "TITLE"}}
+	t := table{header: []string{"ID", "FLOW", "NODE", "TITLE", "SINCE", "UNTIL", "ANSWER", "BY"},
+		spare: []string{"UNTIL", "ANSWER", "BY", "TITLE"}}
 	return printPage(a, c.outputFlag, list, t, func(w *wire.Approval) []string {
 		node := w.Node
 		if w.Scope != "" {

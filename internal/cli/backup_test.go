@@ -32,7 +32,10 @@ func goesOn(t *testing.T, store string, backup func() (restored string)) {
 	id := strings.TrimSpace(with(original, "task", "start", "approve"))
 	restored := serve(backup())
 	with(restored, "task", "signal", id, "decision", "true")
-	require.Eventually(t, func() bool { return strings.Contains(with(restored, "task", "show", id), "completed") }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(with(restored, "task", "show", id),
+			"completed")
+	}, time.Minute, 10*time.Millisecond)
 	require.NotContains(t, with(original, "task", "show", id), "completed")
 }
 

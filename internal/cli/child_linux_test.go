@@ -83,7 +83,8 @@ func TestScriptsEndWithTheirMemberHoweverItEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cmd, url := startBinary(t, "--allow-scripts")
 			file := filepath.Join(t.TempDir(), "pid")
-			path := write(t, "run.yaml", "start: run\nnodes:\n  run: {exec_type: local_script, script: {timeout_ms: 1000000, code: \""+runaway(file)+"\"}}\n")
+			path := write(t, "run.yaml", "start: run\nnodes:\n  run: {exec_type: local_script, "+
+				"script: {timeout_ms: 1000000, code: \""+runaway(file)+"\"}}\n")
 			require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
 			require.Equal(t, 0, call(t, "task", "start", "run", "--server", url).code)
 			pid := awaitPid(t, file)
@@ -97,11 +98,13 @@ func TestScriptsEndWithTheirMemberHoweverItEnds(t *testing.T) {
 func TestAProgramLostWithItsMemberIsAFailedAttempt(t *testing.T) {
 	dir, store := t.TempDir(), "sqlite:"+filepath.Join(t.TempDir(), "t.db")
 	serve := func() (*exec.Cmd, string) {
-		cmd, line := start(t, "serve", "--listen", "127.0.0.1:0", "--store", store, "--log-level", "error", "--allow-scripts", "--script-dir", dir)
+		cmd, line := start(t, "serve", "--listen", "127.0.0.1:0", "--store", store, "--log-level",
+			"error", "--allow-scripts", "--script-dir", dir)
 		return cmd, urlIn(t, line)
 	}
 	cmd, url := serve()
-	path := write(t, "lost.yaml", "nodes:\n  again: {exec: {type: process, command: \"test $ORK_ATTEMPT = 2 || { "+runaway("pid")+"; }\"}, retry: {max_attempts: 2}}\n"+
+	path := write(t, "lost.yaml", "nodes:\n  again: {exec: {type: process, command: \"test "+
+		"$ORK_ATTEMPT = 2 || { "+runaway("pid")+"; }\"}, retry: {max_attempts: 2}}\n"+
 		"  once: {exec: {type: process, command: \""+runaway("other")+"\"}}\n")
 	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
 	id := strings.TrimSpace(call(t, "task", "start", "lost", "--server", url).stdout)
@@ -123,8 +126,10 @@ func TestWarmInterpretersEndWithTheirMemberHoweverItEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			cmd, url := startBinary(t, "--allow-scripts", "--script-dir", dir)
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "f.py"), []byte("import os\ndef main():\n    open('all', 'a').write('%d %d\\n' % (os.getpid(), os.getppid()))\n"+
-				"    os.system(\""+runaway("pid")+"\")\n"), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "f.py"),
+				[]byte("import os\ndef main():\n    open('all', 'a').write('%d %d\\n' % "+
+					"(os.getpid(), os.getppid()))\n"+
+					"    os.system(\""+runaway("pid")+"\")\n"), 0o600))
 			path := write(t, "warm.yaml", "nodes:\n  a: {exec: {type: python, file: f.py, warm: 2, grace: 100ms}}\n")
 			require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
 			require.Equal(t, 0, call(t, "task", "start", "warm", "--server", url).code)
@@ -197,7 +202,8 @@ func TestCommandsSeeAStatedEnvironment(t *testing.T) {
 
 func TestAMemberGetsByWithFewFileDescriptors(t *testing.T) {
 	store := "sqlite:" + filepath.Join(t.TempDir(), "t.db")
-	cmd := exec.Command("sh", "-c", `ulimit -n 64; exec "$@"`, "sh", binary, "serve", "--listen", "127.0.0.1:0", "--store", store, "--allow-scripts")
+	cmd := exec.Command("sh", "-c", `ulimit -n 64; exec "$@"`, "sh", binary, "serve", "--listen",
+		"127.0.0.1:0", "--store", store, "--allow-scripts")
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)

@@ -176,7 +176,8 @@ var completions = map[string]func(ctx context.Context, server *client.Client, ty
 		return found, nil
 	},
 	"state": func(context.Context, *client.Client, string) ([]idCandidate, error) {
-		return []idCandidate{{"pending", ""}, {"running", ""}, {"completed", ""}, {"failed", ""}, {"canceling", ""}, {"canceled", ""}, {"paused", ""}}, nil
+		return []idCandidate{{"pending", ""}, {"running", ""}, {"completed", ""}, {"failed", ""},
+			{"canceling", ""}, {"canceled", ""}, {"paused", ""}}, nil
 	},
 }
 

@@ -95,7 +95,8 @@ func withDefault(n *kong.Node) *kong.Node {
 }
 
 func flagWord(f *kong.Flag) completionWord {
-	w := completionWord{text: "--" + f.Name, help: strings.ReplaceAll(f.Help, "\n", " "), values: nonEmptyValues(f.EnumSlice()), asks: f.Tag.Has("complete"), takesValue: !f.IsBool()}
+	w := completionWord{text: "--" + f.Name, help: strings.ReplaceAll(f.Help, "\n", " "),
+		values: nonEmptyValues(f.EnumSlice()), asks: f.Tag.Has("complete"), takesValue: !f.IsBool()}
 	if f.Short != 0 {
 		w.short = "-" + string(f.Short)
 	}
@@ -296,7 +297,8 @@ end
 			if f.short != "" {
 				short = " -s " + strings.TrimPrefix(f.short, "-")
 			}
-			fmt.Fprintf(w, "complete -c %s -n '__troupe_at %q' -l %s%s%s -d %s\n", program, p.path, strings.TrimPrefix(f.text, "--"), short, value, shellQuote(f.help))
+			fmt.Fprintf(w, "complete -c %s -n '__troupe_at %q' -l %s%s%s -d %s\n", program, p.path,
+				strings.TrimPrefix(f.text, "--"), short, value, shellQuote(f.help))
 		}
 	}
 }

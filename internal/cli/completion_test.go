@@ -59,7 +59,8 @@ func completed(t *testing.T, shell, line string, env ...string) []string {
 		args = []string{"--no-config", "-c", script, line}
 	}
 	cmd := exec.Command(path, args...)
-	cmd.Env = append(os.Environ(), append(env, "HOME="+t.TempDir(), "PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))...)
+	cmd.Env = append(os.Environ(), append(env, "HOME="+t.TempDir(),
+		"PATH="+filepath.Dir(binary)+string(os.PathListSeparator)+os.Getenv("PATH"))...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	proposed := strings.Fields(string(out))
@@ -122,10 +123,12 @@ func TestValuesAreCompletedByTheServer(t *testing.T) {
 		}
 		require.Equal(t, wanted, values, typed)
 	}
-	require.Equal(t, result{}, call(t, "__complete", "--", "task", "show", "--server", "http://127.0.0.1:1", ""), "nobody is there to be asked")
+	require.Equal(t, result{}, call(t, "__complete", "--", "task", "show", "--server",
+		"http://127.0.0.1:1", ""), "nobody is there to be asked")
 
 	for typed, want := range map[string]string{
-		"task start dou": "double", "task list --state f": "failed", "worker list --state o": "offline online", "task list -o j": "json", "import pocketflow -o t": "text",
+		"task start dou": "double", "task list --state f": "failed",
+		"worker list --state o": "offline online", "task list -o j": "json", "import pocketflow -o t": "text",
 	} {
 		for shell := range asks {
 			if got := completed(t, shell, "troupe "+typed, "TROUPE_SERVER="+url); got != nil {

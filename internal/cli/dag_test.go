@@ -33,7 +33,8 @@ func TestAMissingInputIsReportedWithTheFlag(t *testing.T) {
 	for _, start := range [][]string{{"task", "start", "work-list"}, {"flow", "run", path}, {"task", "start", "work-list", "-p", "a=1"}} {
 		got := cmd(start...)
 		require.Equal(t, 1, got.code)
-		require.Regexp(t, `^troupe: the input must be an array, because the map m makes a unit of each of its items; (there is none|it is an object)
+		require.Regexp(t,
+			`^troupe: the input must be an array, because the map m makes a unit of each of its items; (there is none|it is an object)
 hint: say what the task is started with: --input '\["a", "b"\]', --input @FILE, or -p KEY=VALUE for an object\n$`, got.stderr)
 	}
 	require.Equal(t, 0, cmd("flow", "run", path, "--slug", "third", "--input", `["a", "b"]`).code)
@@ -53,7 +54,9 @@ func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	require.Equal(t, result{0, "list unit 1\nlist unit 2\n", ""}, cmd("task", "append", id, "list", "b", "--list", `[{"n":1}]`))
 	require.Equal(t, 2, cmd("task", "append", id, "list").code)
 	got = cmd("task", "show", id)
-	require.Regexp(t, `(?s)Steps: +0 completed, 1 started, 0 failed, 0 skipped, 1 to come.*list +fanout +started +0/3 +1 +somebody has to complete it\nsum +executor +created +after list`, got.stdout)
+	require.Regexp(t, `(?s)Steps: +0 completed, 1 started, 0 failed, 0 skipped, 1 to come.*list `+
+		`+fanout +started +0/3 +1 +somebody has to complete it\nsum +executor +created +after list`,
+		got.stdout)
 	require.Equal(t, result{0, id + "  running\n", ""}, cmd("task", "complete", id, "list", "3"))
 	require.Equal(t, result{0, "list unit 0 had ended before\n" + id + "  running\n", ""}, cmd("task", "complete", id, "list", "4"))
 	require.Equal(t, 2, cmd("task", "complete", id, "list", "3", "--error", "x").code)
@@ -61,12 +64,14 @@ func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	require.Equal(t, 0, cmd("task", "complete", id, "list", "--unit", "2").code)
 	got = cmd("task", "watch", id)
 	require.Equal(t, 1, got.code)
-	require.Regexp(t, `(?s)list: 2 units appended.*list: failed with 1 of 3 units failed, task_error.*list +failed: task_error +1 +3 +1.*sum +skipped: dependency_failed`, got.stdout)
+	require.Regexp(t, `(?s)list: 2 units appended.*list: failed with 1 of 3 units failed, `+
+		`task_error.*list +failed: task_error +1 +3 +1.*sum +skipped: dependency_failed`, got.stdout)
 	require.Regexp(t, `task_error: `, cmd("task", "show", id).stdout)
 	require.Regexp(t, `sum#1 .* skipped +dependency_failed`, cmd("task", "history", id, "--runs").stdout)
 
 	require.Equal(t, result{0, id + "  running\n", ""}, cmd("task", "retry", id))
-	require.Equal(t, result{0, "list unit 0 had ended before\n" + id + "  running\n", ""}, cmd("task", "complete", id, "list", "4"), "it keeps what it had")
+	require.Equal(t, result{0, "list unit 0 had ended before\n" + id + "  running\n", ""},
+		cmd("task", "complete", id, "list", "4"), "it keeps what it had")
 	got = cmd("task", "complete", id, "list", "21", "--unit", "1")
 	require.Equal(t, 0, got.code, got.stderr)
 	got = cmd("task", "watch", id)
@@ -138,7 +143,8 @@ func TestAPlanIsShown(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	require.Equal(t, 0, cmd("flow", "apply", write(t, "list.yaml", workList)).code)
-	require.Regexp(t, `(?s)list \(dag, .*list +fanout +direct +each \$run\n +sum +executor +local_func:mul +after list`, cmd("flow", "show", "list", "--plan").stdout)
+	require.Regexp(t, `(?s)list \(dag, .*list +fanout +direct +each \$run\n +sum +executor `+
+		`+local_func:mul +after list`, cmd("flow", "show", "list", "--plan").stdout)
 	require.Regexp(t, `^flowchart TD\n`, cmd("flow", "show", "list", "--plan", "--format", "mermaid").stdout)
 	require.Regexp(t, `^digraph "list" \{\n`, cmd("flow", "show", "list", "--plan", "--format", "graphviz").stdout)
 	require.EqualValues(t, "dag", parse[show.View](t, cmd("flow", "show", "list", "--plan", "-o", "json").stdout).Root.Mode)
@@ -162,7 +168,9 @@ func TestAnEmptyTextIsAText(t *testing.T) {
 	require.Equal(t, result{0, id + "  completed\n", ""}, cmd("task", "complete", id, "say", ""))
 	require.Regexp(t, `Result: +\{"say":""\}`, cmd("task", "show", id).stdout)
 
-	require.Equal(t, 0, cmd("flow", "apply", write(t, "wait.yaml", "start: w\nnodes:\n  w: {kind: wait_event, params: {signal_key: $shared.go}}\n")).code)
+	require.Equal(t, 0, cmd("flow", "apply",
+		write(t, "wait.yaml", "start: w\nnodes:\n  w: {kind: wait_event, params: {signal_key: "+
+			"$shared.go}}\n")).code)
 	id = strings.TrimSpace(cmd("task", "start", "wait").stdout)
 	require.Equal(t, 0, cmd("task", "signal", id, "note", "").code)
 	require.Regexp(t, `"output": "",\s*"key": "note"`, cmd("task", "history", id, "-o", "json").stdout)

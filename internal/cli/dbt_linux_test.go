@@ -21,7 +21,8 @@ tasks:
 `
 
 func TestModelsOfAProjectAreRunByTheBinary(t *testing.T) {
-	dir := folderWith(t, map[string]string{"w.yaml": warehouse, "ork.yaml": "executors: {dbt: {type: dbt, config: {profiles_dir: ~/.dbt, target: prod}}}\n"})
+	dir := folderWith(t, map[string]string{"w.yaml": warehouse,
+		"ork.yaml": "executors: {dbt: {type: dbt, config: {profiles_dir: ~/.dbt, target: prod}}}\n"})
 	project := filepath.Join(dir, "transform")
 	require.NoError(t, os.CopyFS(project, os.DirFS(filepath.Join(repository, "flow", "dbt", "testdata", "plain"))))
 	require.NoError(t, os.WriteFile(filepath.Join(project, "dbt"), []byte("#!/bin/sh\necho \"$*\" >> ../calls\n"), 0o755))
@@ -43,13 +44,17 @@ func TestModelsOfAProjectAreRunByTheBinary(t *testing.T) {
 		graph[one.Name] = one.DependsOn
 	}
 	require.Equal(t, map[string][]string{
-		"seed": {}, "dbt.staging.stg_payments": {}, "dbt.staging.stg_orders": {"seed"}, "dbt.staging.stg_customers": {"dbt.staging.stg_orders"},
-		"dbt.marts.fct_sales": {"dbt.staging.stg_orders", "dbt.staging.stg_customers", "dbt.staging.stg_payments"},
+		"seed": {}, "dbt.staging.stg_payments": {}, "dbt.staging.stg_orders": {"seed"},
+		"dbt.staging.stg_customers": {"dbt.staging.stg_orders"},
+		"dbt.marts.fct_sales": {"dbt.staging.stg_orders", "dbt.staging.stg_customers",
+			"dbt.staging.stg_payments"},
 	}, graph)
 	calls, err := os.ReadFile(filepath.Join(dir, "calls"))
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSpace(string(calls)), "\n")
 	require.Contains(t, lines, "run --models stg_payments --target prod", "it waits for nothing")
-	require.Equal(t, []string{"seed --select countries --target prod", "run --models stg_orders --target prod", "run --models stg_customers --target prod", "run --models fct_sales --target prod"},
+	require.Equal(t, []string{"seed --select countries --target prod",
+		"run --models stg_orders --target prod", "run --models stg_customers --target prod",
+		"run --models fct_sales --target prod"},
 		slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, "stg_payments") }))
 }

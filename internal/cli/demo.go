@@ -42,7 +42,8 @@ func (c *demoCmd) Run(ctx context.Context, a *app) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	m, err := startMember(ctx, troupe.Config{
-		Store: "sqlite:" + filepath.Join(dir, "demo.db"), Listen: c.Listen, UI: ui.Handler(), AllowScripts: true, ScriptDir: dir, AllowMock: true,
+		Store: "sqlite:" + filepath.Join(dir, "demo.db"), Listen: c.Listen, UI: ui.Handler(),
+		AllowScripts: true, ScriptDir: dir, AllowMock: true,
 		Logger: slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
@@ -159,7 +160,9 @@ func printActs(a *app, acts []*demoTask, took time.Duration) error {
 		}
 		fmt.Fprintf(a.stdout, "\n%s (%s): %s\n", act.flowSlug(), act.out.ID, sanitizeText(act.mismatch))
 	}
-	fmt.Fprintf(a.stdout, "\n%d of %d tasks ended as they should, %d of them by failing, all in %s.\n", good, len(acts), failed, formatDuration(took))
+	fmt.Fprintf(a.stdout,
+		"\n%d of %d tasks ended as they should, %d of them by failing, all in %s.\n", good,
+		len(acts), failed, formatDuration(took))
 	if good < len(acts) {
 		return errFailed
 	}

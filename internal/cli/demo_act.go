@@ -90,7 +90,8 @@ func (t *demoTask) statusLine(now time.Time) string {
 	p := t.progress
 	switch {
 	case t.done:
-		return fmt.Sprintf("%s %-22s %-10s %2d steps  %s", t.resultMark(), t.flowSlug(), p.state, p.steps, formatDuration(p.ended.Sub(p.began)))
+		return fmt.Sprintf("%s %-22s %-10s %2d steps  %s", t.resultMark(), t.flowSlug(), p.state,
+			p.steps, formatDuration(p.ended.Sub(p.began)))
 	case len(p.active) == 0:
 		return fmt.Sprintf("%s %-22s", spinnerFrame(now), t.flowSlug())
 	}
@@ -112,5 +113,6 @@ func (t *demoTask) summaryRow() []string {
 	if t.out.State == "completed" {
 		last = string(t.out.Result)
 	}
-	return []string{t.resultMark(), t.flowSlug(), p.state, fmt.Sprint(p.steps), formatDuration(p.ended.Sub(p.began)), truncateText(last, 44)}
+	return []string{t.resultMark(), t.flowSlug(), p.state, fmt.Sprint(p.steps),
+		formatDuration(p.ended.Sub(p.began)), truncateText(last, 44)}
 }

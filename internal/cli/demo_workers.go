@@ -43,7 +43,8 @@ func startDemoWorkers(url string, stderr io.Writer) (*workerProcesses, error) {
 	p := &workerProcesses{}
 	for _, mode := range []string{"push", "pull"} {
 		id := map[string]string{"push": demoPush, "pull": demoPull}[mode]
-		cmd := exec.Command(me, "worker", "--mode", mode, "--id", id, "--server", url, "--url", "http://127.0.0.1:0", "--log-level", "error", "--with-stdin")
+		cmd := exec.Command(me, "worker", "--mode", mode, "--id", id, "--server", url, "--url",
+			"http://127.0.0.1:0", "--log-level", "error", "--with-stdin")
 		cmd.Env, cmd.Stderr = withoutSettings(os.Environ()), stderr
 		stdin, err := cmd.StdinPipe()
 		if err == nil {

@@ -26,7 +26,8 @@ type devCmd struct {
 
 // Help describes the differences from serve.
 func (devCmd) Help() string {
-	return fmt.Sprintf(`Like serve, but everything is kept in .troupe/dev.db, scripts are allowed, deferred jobs may be on this host or be mock:// ones, and there are workers with
+	return fmt.Sprintf(
+		`Like serve, but everything is kept in .troupe/dev.db, scripts are allowed, deferred jobs may be on this host or be mock:// ones, and there are workers with
 the services of the examples. Called (push): %s.
 Asking (pull): %s.
 A worker of yours with a service of the same name takes its place; --no-demo leaves all of them out.
@@ -64,12 +65,14 @@ func (c *devCmd) Run(ctx context.Context, a *app) error {
 	}
 	starting()
 	store := troupe.StoreName(cfg.Store)
-	c.printNotice(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s; definitions in %s are published when they change", m.url, store, m.uiURL(), c.Dir),
+	c.printNotice(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s; definitions in "+
+		"%s are published when they change", m.url, store, m.uiURL(), c.Dir),
 		map[string]string{"serves": m.url, "store": store, "pages": m.uiURL(), "definitions": c.Dir})
 	out := &sharedWriter{w: a.stdout, json: c.LogFormat == "json"}
 	var all sync.WaitGroup
 	if !c.NoDemo {
-		fmt.Fprintf(out, "demo services: %s; a worker of yours with one of these names takes its place, and --no-demo leaves them out\n", strings.Join(demoServices(), ", "))
+		fmt.Fprintf(out, "demo services: %s; a worker of yours with one of these names takes "+
+			"its place, and --no-demo leaves them out\n", strings.Join(demoServices(), ", "))
 		for _, w := range demoWorkers(worker.Config{Server: m.url, Token: firstOrEmpty(cfg.Tokens), Logger: cfg.Logger}) {
 			all.Go(func() {
 				if err := w.Run(ctx); err != nil {

@@ -73,11 +73,13 @@ func (s *standIns) reportChanges(known []wire.KnownWorker) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(came)) {
 		slices.Sort(came[id])
-		fmt.Fprintf(s.out, "worker %s carries out %s, in place of the demo services of that name\n", sanitizeText(id), sanitizeText(strings.Join(came[id], ", ")))
+		fmt.Fprintf(s.out, "worker %s carries out %s, in place of the demo services of that name\n",
+			sanitizeText(id), sanitizeText(strings.Join(came[id], ", ")))
 	}
 	if len(went) > 0 {
 		slices.Sort(went)
-		fmt.Fprintf(s.out, "no worker of yours is left for %s: the demo services of that name carry it out again\n", sanitizeText(strings.Join(went, ", ")))
+		fmt.Fprintf(s.out, "no worker of yours is left for %s: the demo services of that name "+
+			"carry it out again\n", sanitizeText(strings.Join(went, ", ")))
 	}
 	s.replaced = own
 }

@@ -109,7 +109,9 @@ func TestNumbersKeepTheirDigitsOverEveryTransport(t *testing.T) {
 			awaitWorker(l.t, l.url, l.service)
 		}, service, nil},
 		"a worker with a file of its job": {nil, func(*ledger) string {
-			return "exec: {type: process, report: object_store, env: {TROUPE: " + binary + ", ECHO: '" + command + `'}, command: '"$TROUPE" worker --spec "$TASK_SPEC_PATH" --exec "$ECHO"'}`
+			return "exec: {type: process, report: object_store, env: {TROUPE: " + binary +
+				", ECHO: '" + command + `'}, command: '"$TROUPE" worker --spec ` +
+				`"$TASK_SPEC_PATH" --exec "$ECHO"'}`
 		}, nil},
 		"a program": {nil, func(*ledger) string { return "exec: {type: process, command: '" + printed + "'}" }, nil},
 		"a script": {nil, func(*ledger) string {
@@ -121,7 +123,9 @@ func TestNumbersKeepTheirDigitsOverEveryTransport(t *testing.T) {
 			if transport.begin != nil {
 				transport.begin(l)
 			}
-			path := write(t, l.service+".yaml", "start: echo\non_error: fail\nnodes:\n  echo: {"+transport.node(l)+", prep: {input_key: $params.value}, post: {output_key: out}}\n")
+			path := write(t, l.service+".yaml",
+				"start: echo\non_error: fail\nnodes:\n  echo: {"+transport.node(
+					l)+", prep: {input_key: $params.value}, post: {output_key: out}}\n")
 			got := call(t, "flow", "apply", path, "--server", url)
 			require.Zero(t, got.code, got.stderr)
 			got = call(t, "task", "start", l.service, "--server", url, "--params", `{"value":`+exact+`}`)

@@ -12,23 +12,24 @@ import (
 )
 
 // durations makes flags read durations.
-var durations = kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
-	var text string
-	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
-		return err
-	}
-	// for some flags, such as --retention, a negative value means never
-	rest, negative := strings.CutPrefix(text, "-")
-	d, err := duration.Parse(rest)
-	if err != nil {
-		return err
-	}
-	if negative {
-		d = -d
-	}
-	target.SetInt(int64(d))
-	return nil
-}))
+var durations = kong.TypeMapper(reflect.TypeFor[time.Duration](),
+	kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
+		var text string
+		if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+			return err
+		}
+		// for some flags, such as --retention, a negative value means never
+		rest, negative := strings.CutPrefix(text, "-")
+		d, err := duration.Parse(rest)
+		if err != nil {
+			return err
+		}
+		if negative {
+			d = -d
+		}
+		target.SetInt(int64(d))
+		return nil
+	}))
 
 // parseTime parses RFC 3339, the form of our tables, or a date. Without a zone it uses that of this
 // host.

@@ -14,7 +14,9 @@ func TestFilesOfVariablesAreRead(t *testing.T) {
 	got, err := readVariables("# comment\n\nA=1\nexport B = two words # comment\nC='x # y'\nD=\"line\\nline\" # comment\nE=\nF=a=b#c\n")
 	require.NoError(t, err)
 	require.Equal(t, []envVariable{{"A", "1"}, {"B", "two words"}, {"C", "x # y"}, {"D", "line\nline"}, {"E", ""}, {"F", "a=b#c"}}, got)
-	for text, want := range map[string]string{"A=1\nB": `2: "B" is no line such as NAME=value`, "A='x": "1: the value of A begins with a quote", `A="x`: "1: the value of A", "=x": "1:", "A B=x": "1:"} {
+	for text, want := range map[string]string{"A=1\nB": `2: "B" is no line such as NAME=value`,
+		"A='x": "1: the value of A begins with a quote", `A="x`: "1: the value of A", "=x": "1:",
+		"A B=x": "1:"} {
 		_, err := readVariables(text)
 		require.ErrorContains(t, err, want, text)
 	}
@@ -26,11 +28,13 @@ func TestProgramsSeeTheVariablesOfTheFileForDevelopment(t *testing.T) {
 		require.NoError(t, os.Unsetenv(name))
 	}
 	t.Setenv("ORK_TEST_SET", "before")
-	dir := folderWith(t, map[string]string{"ork.yaml": "env_file: conf/.env\n", "conf/.env": "ORK_TEST_NEW=1\nORK_TEST_SET=2\nORK_TEST_KEY=3\n"})
+	dir := folderWith(t, map[string]string{"ork.yaml": "env_file: conf/.env\n",
+		"conf/.env": "ORK_TEST_NEW=1\nORK_TEST_SET=2\nORK_TEST_KEY=3\n"})
 	cfg := troupe.Config{ChildEnv: []string{"X"}, SecretEnv: []string{"ORK_TEST_KEY"}}
 	require.NoError(t, loadEnvFile(&cfg, dir))
 	require.Equal(t, []string{"X", "ORK_TEST_NEW", "ORK_TEST_SET"}, cfg.ChildEnv)
-	require.Equal(t, []string{"1", "before", "3"}, []string{os.Getenv("ORK_TEST_NEW"), os.Getenv("ORK_TEST_SET"), os.Getenv("ORK_TEST_KEY")})
+	require.Equal(t, []string{"1", "before", "3"}, []string{os.Getenv("ORK_TEST_NEW"),
+		os.Getenv("ORK_TEST_SET"), os.Getenv("ORK_TEST_KEY")})
 
 	require.NoError(t, loadEnvFile(&cfg, t.TempDir()))
 	wrong := folderWith(t, map[string]string{"ork.yaml": "env_file: .env\n"})

@@ -71,7 +71,8 @@ func TestTheLogOfACommandIsReadWhileItRuns(t *testing.T) {
 	url := startServe(t)
 	path := write(t, "talk.yaml", "start: run\nnodes:\n  run: {exec_type: queue, service: talk}\n")
 	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
-	_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--stop-grace", "0s", "--exec", "talk=echo half way >&2; exec sleep 1000")
+	_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--stop-grace", "0s",
+		"--exec", "talk=echo half way >&2; exec sleep 1000")
 	id := parse[map[string]any](t, call(t, "task", "start", "talk", "--server", url, "-o", "json").stdout)["id"].(string)
 	require.Eventually(t, func() bool {
 		return call(t, "task", "history", id, "--logs", "--server", url).stdout == "run#1 unit 0 attempt 1:\n  half way\n"
@@ -86,7 +87,8 @@ func TestLogsAreFollowedOnAnyMember(t *testing.T) {
 		line, _ := background(t, "serve", "--listen", "127.0.0.1:0", "--store", dsn, "--name", name, "--log-level", "error")
 		urls = append(urls, urlIn(t, line))
 	}
-	path, file := write(t, "talk.yaml", "start: run\nnodes:\n  run: {exec_type: queue, service: talk}\n"), filepath.Join(t.TempDir(), "go on")
+	path, file := write(t, "talk.yaml",
+		"start: run\nnodes:\n  run: {exec_type: queue, service: talk}\n"), filepath.Join(t.TempDir(), "go on")
 	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", urls[0]).code)
 	command := fmt.Sprintf("echo half way >&2; while ! test -e '%s'; do sleep 0.02; done; echo done >&2", file)
 	_, _ = background(t, "worker", "--server", urls[0], "--log-level", "error", "--exec", "talk="+command)

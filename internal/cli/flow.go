@@ -186,7 +186,8 @@ func (c *flowApplyCmd) publishFile(ctx context.Context, a *app, server *client.C
 		published.Warnings = append(r.allProblems(published.Warnings), toWire(found)...)
 		return c.printPublished(a, file, r, published)
 	case slug == "" && refusedAt(err) == "query.slug":
-		return newUsageError("%s: nothing says what the flow is to be addressed by: name it with --slug, or give the definition a name", file)
+		return newUsageError("%s: nothing says what the flow is to be addressed by: name it "+
+			"with --slug, or give the definition a name", file)
 	}
 	return subjectError{file, err}
 }

@@ -30,8 +30,10 @@ type flowTestCmd struct {
 
 // Help describes the exit codes.
 func (flowTestCmd) Help() string {
-	return "Plays the cases of flows in virtual time, without a server: three weeks take a millisecond. Exits with 0 when all is as expected, with 1 when " +
-		"something is not, or too little is covered, and with 2 when a file, or the command line, is wrong. docs/how-to/test-flows.md describes the files of cases."
+	return "Plays the cases of flows in virtual time, without a server: three weeks take a " +
+		"millisecond. Exits with 0 when all is as expected, with 1 when " +
+		"something is not, or too little is covered, and with 2 when a file, or the command " +
+		"line, is wrong. docs/how-to/test-flows.md describes the files of cases."
 }
 
 // Run runs the cases.

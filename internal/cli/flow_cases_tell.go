@@ -74,7 +74,9 @@ func (t *testReport) writeText() error {
 		t.printResult(r)
 	}
 	t.printCoverage()
-	fmt.Fprintf(t.a.stdout, "%s: %d passed, %d failed; played %s in %s\n", formatCount(len(t.results), "case"), len(t.results)-failed, failed, formatTimes(runs), formatDuration(t.duration))
+	fmt.Fprintf(t.a.stdout, "%s: %d passed, %d failed; played %s in %s\n",
+		formatCount(len(t.results), "case"), len(t.results)-failed, failed, formatTimes(runs),
+		formatDuration(t.duration))
 	return t.exitError()
 }
 
@@ -97,7 +99,8 @@ func (t *testReport) printResult(r *cases.Result) {
 	}
 	fmt.Fprintf(t.a.stdout, "  ✗ %s\n%s", sanitizeText(r.Case.Name), r.Text("      "))
 	if r.Seed > 0 {
-		fmt.Fprintf(t.a.stdout, "      again: troupe flow test %s --seed %d --run '^%s$'\n", r.File.Path, r.Seed, regexp.QuoteMeta(r.Case.Name))
+		fmt.Fprintf(t.a.stdout, "      again: troupe flow test %s --seed %d --run '^%s$'\n",
+			r.File.Path, r.Seed, regexp.QuoteMeta(r.Case.Name))
 	}
 }
 

@@ -59,7 +59,8 @@ func (c *flowDeleteCmd) deleteFlow(ctx context.Context, a *app, server *client.C
 }
 
 // confirmDelete asks the user for confirmation.
-func (c *flowDeleteCmd) confirmDelete(ctx context.Context, a *app, server *client.Client, flow string, answers *bufio.Reader) (bool, error) {
+func (c *flowDeleteCmd) confirmDelete(ctx context.Context, a *app, server *client.Client,
+	flow string, answers *bufio.Reader) (bool, error) {
 	f, err := server.Flow(ctx, flow)
 	if err != nil {
 		return false, err

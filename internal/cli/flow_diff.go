@@ -33,7 +33,8 @@ func (c *flowDiffCmd) Run(ctx context.Context, a *app) error {
 	if !diff.UnderWay.Exact {
 		more = "+"
 	}
-	fmt.Fprintf(a.stdout, "%s  v%d -> v%d  %d%s tasks go on with v%d\n", sanitizeText(diff.Flow), diff.From, diff.To, diff.UnderWay.Count, more, min(diff.From, diff.To))
+	fmt.Fprintf(a.stdout, "%s  v%d -> v%d  %d%s tasks go on with v%d\n", sanitizeText(diff.Flow),
+		diff.From, diff.To, diff.UnderWay.Count, more, min(diff.From, diff.To))
 	if len(diff.Changes) == 0 {
 		_, err = fmt.Fprintln(a.stdout, "They are the same, however they are written.")
 		return err

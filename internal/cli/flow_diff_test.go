@@ -10,9 +10,13 @@ import (
 
 func TestTheVersionsOfAFlowAreCompared(t *testing.T) {
 	server := startServe(t)
-	require.Equal(t, 0, call(t, "flow", "apply", write(t, "order.yaml", "start: a\nnodes:\n  a: {exec_type: queue, service: bank}\n"), "--server", server).code)
+	require.Equal(t, 0, call(t, "flow", "apply",
+		write(t, "order.yaml", "start: a\nnodes:\n  a: {exec_type: queue, service: bank}\n"),
+		"--server", server).code)
 	require.NotZero(t, call(t, "flow", "diff", "order", "--server", server).code, "there is only one")
-	require.Equal(t, 0, call(t, "flow", "apply", write(t, "order.yaml", "start: a\nnodes:\n  a: {exec_type: queue, service: till}\n"), "--server", server).code)
+	require.Equal(t, 0, call(t, "flow", "apply",
+		write(t, "order.yaml", "start: a\nnodes:\n  a: {exec_type: queue, service: till}\n"),
+		"--server", server).code)
 	got := call(t, "flow", "diff", "order", "--server", server)
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "order  v1 -> v2  0 tasks go on with v1")

@@ -45,9 +45,11 @@ func (c *flowListCmd) Run(ctx context.Context, a *app) error {
 		}
 		listed.Items = append(listed.Items, one)
 	}
-	t := table{header: []string{"FLOW", "LAST", "NEXT", "NAME", "DESCRIPTION", "CREATED"}, spare: []string{"CREATED", "DESCRIPTION", "NAME"}}
+	t := table{header: []string{"FLOW", "LAST", "NEXT", "NAME", "DESCRIPTION", "CREATED"},
+		spare: []string{"CREATED", "DESCRIPTION", "NAME"}}
 	return printPage(a, c.outputFlag, listed, t, func(f *listedFlow) []string {
-		return []string{orElse(f.Slug, f.ID), f.lastState(), formatTime(f.Next), f.Name, truncateText(f.Description, 60), formatTime(f.CreatedAt)}
+		return []string{orElse(f.Slug, f.ID), f.lastState(), formatTime(f.Next), f.Name,
+			truncateText(f.Description, 60), formatTime(f.CreatedAt)}
 	})
 }
 

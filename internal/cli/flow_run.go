@@ -26,7 +26,8 @@ type flowRunCmd struct{ onceFlags }
 // Help describes the exit codes.
 func (flowRunCmd) Help() string {
 	return "Publishes the definition, starts a task of it and follows that to its end. Exits with 0 when the task has completed, " +
-		"with 1 when it failed or was canceled, has not ended within --timeout, or the definition is wrong. --output json prints the task as it has ended."
+		"with 1 when it failed or was canceled, has not ended within --timeout, or the " +
+		"definition is wrong. --output json prints the task as it has ended."
 }
 
 func (c *flowRunCmd) Run(ctx context.Context, a *app) error {

@@ -11,7 +11,8 @@ type flowTryCmd struct{ onceFlags }
 
 // Help describes what remains after a try.
 func (flowTryCmd) Help() string {
-	return "Starts a task of the definition and follows that to its end, without publishing anything: the flow that people see stays as it is. The task has the label troupe:try " +
+	return "Starts a task of the definition and follows that to its end, without publishing " +
+		"anything: the flow that people see stays as it is. The task has the label troupe:try " +
 		"and is deleted a day later. Exits as flow run does."
 }
 

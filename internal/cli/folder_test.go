@@ -42,7 +42,8 @@ func TestFilesThatNeedOthersArePublishedBehindThem(t *testing.T) {
 }
 
 func TestAFolderTakesFilesBesideWorkflowsForNoFlows(t *testing.T) {
-	dir := folderWith(t, map[string]string{"ork.yaml": "validation: {enabled: false}\n", "workers.yaml": "workers: {}\n", "locations.yaml": "locations: []\n", "w.yaml": orkWorkflow})
+	dir := folderWith(t, map[string]string{"ork.yaml": "validation: {enabled: false}\n",
+		"workers.yaml": "workers: {}\n", "locations.yaml": "locations: []\n", "w.yaml": orkWorkflow})
 	var told strings.Builder
 	var slugs []string
 	f := &flowFolder{dir: dir, out: &told, publish: func(_ context.Context, slug string, _ []byte) (*wire.Published, error) {

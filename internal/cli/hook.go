@@ -81,8 +81,10 @@ func printHook(a *app, h *wire.Hook, secret string) error {
 	for _, name := range sortedKeys(h.Labels) {
 		labels = append(labels, name+"="+h.Labels[name])
 	}
-	return printFields(a.stdout, "Hook", h.Name, "State", stateOfHook(h), "Path", h.Path, "Scheme", orElse(h.Scheme, "standard"), "Header", h.Header,
-		"Does", doesHook(h), "When", h.When, "Key", h.Key, "Params", string(h.Params), "Value", string(h.Value), "Labels", strings.Join(labels, ", "),
+	return printFields(a.stdout, "Hook", h.Name, "State", stateOfHook(h), "Path", h.Path, "Scheme",
+		orElse(h.Scheme, "standard"), "Header", h.Header,
+		"Does", doesHook(h), "When", h.When, "Key", h.Key, "Params", string(h.Params), "Value",
+		string(h.Value), "Labels", strings.Join(labels, ", "),
 		"Old secret until", momentOrNone(h.OldSecretUntil), "Changed", formatTime(h.UpdatedAt), "Secret", secret)
 }
 

@@ -125,7 +125,8 @@ func (c *hookSetCmd) readSettings(a *app) (said *wire.HookSettings, given bool, 
 }
 
 func (c *hookSetCmd) flagSettings() (*wire.HookSettings, error) {
-	s := &wire.HookSettings{Scheme: c.Scheme, Header: c.Header, When: c.When, Flow: c.Flow, Key: c.Key, Labels: c.Label, Signal: c.Signal, Task: c.Task,
+	s := &wire.HookSettings{Scheme: c.Scheme, Header: c.Header, When: c.When, Flow: c.Flow,
+		Key: c.Key, Labels: c.Label, Signal: c.Signal, Task: c.Task,
 		Params: templateOf(c.Params), Value: templateOf(c.Value)}
 	if len(c.Param) == 0 {
 		return s, nil

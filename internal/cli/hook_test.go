@@ -20,9 +20,12 @@ func TestAHookIsSetShownAndDeleted(t *testing.T) {
 	hook := func(args ...string) result {
 		return call(t, append(append([]string{"hook"}, args...), "--server", url)...)
 	}
-	require.Zero(t, call(t, "flow", "apply", write(t, "order.yaml", "start: x\nnodes:\n  x: {kind: choice, default_action: done}\n"), "--server", url).code)
+	require.Zero(t, call(t, "flow", "apply",
+		write(t, "order.yaml", "start: x\nnodes:\n  x: {kind: choice, default_action: done}\n"),
+		"--server", url).code)
 
-	set := told[wire.HookSet](t, "hook", "set", "orders", "--flow", "order", "-p", "id=body.id", "-p", "via='hook; <and> more'", "--label", "by=hook", "--key", "body.id", "--server", url)
+	set := told[wire.HookSet](t, "hook", "set", "orders", "--flow", "order", "-p", "id=body.id",
+		"-p", "via='hook; <and> more'", "--label", "by=hook", "--key", "body.id", "--server", url)
 	require.True(t, set.Created)
 	require.JSONEq(t, `{"id": "body.id", "via": "'hook; <and> more'"}`, string(set.Params))
 	require.Equal(t, map[string]string{"by": "hook"}, set.Labels)
@@ -57,7 +60,8 @@ func TestAHookIsSetShownAndDeleted(t *testing.T) {
 
 func TestAHookIsReadFromAFileAndItsSecretFromAnother(t *testing.T) {
 	url := startServe(t)
-	file := write(t, "paid.yaml", "signal: paid\ntask: body.task\nvalue: {amount: body.amount, fixed: 12345678901234567890123}\nscheme: github\n")
+	file := write(t, "paid.yaml", "signal: paid\ntask: body.task\nvalue: {amount: body.amount, "+
+		"fixed: 12345678901234567890123}\nscheme: github\n")
 	secret := write(t, "secret", "a-secret-of-the-operator\n")
 	set := told[wire.HookSet](t, "hook", "set", "paid", file, "--secret-file", secret, "--server", url)
 	require.Empty(t, set.Secret)
@@ -83,7 +87,9 @@ func TestAHookIsReadFromAFileAndItsSecretFromAnother(t *testing.T) {
 // The commands of docs/how-to/hooks.md are run.
 func TestTheDeliveriesOfTheDocumentationAreTaken(t *testing.T) {
 	url := startServe(t)
-	require.Zero(t, call(t, "flow", "apply", write(t, "order.yaml", "start: x\nnodes:\n  x: {kind: choice, default_action: done}\n"), "--server", url).code)
+	require.Zero(t, call(t, "flow", "apply",
+		write(t, "order.yaml", "start: x\nnodes:\n  x: {kind: choice, default_action: done}\n"),
+		"--server", url).code)
 	text, err := os.ReadFile(filepath.Join(repository, "docs", "how-to", "hooks.md"))
 	require.NoError(t, err)
 	deliver := func(shell []string, block, secret string) string {
@@ -102,8 +108,10 @@ func TestTheDeliveriesOfTheDocumentationAreTaken(t *testing.T) {
 		require.Fail(t, "there is no such block", "%s with %s", language, has)
 		return ""
 	}
-	require.Zero(t, call(t, "hook", "set", "orders", "--flow", "order", "--secret-file", write(t, "secret", "a-secret-of-the-operator"), "--server", url).code)
-	require.Contains(t, deliver([]string{"bash", "-euo", "pipefail", "-c"}, block("sh", "openssl"), "a-secret-of-the-operator"), `"created":true`)
+	require.Zero(t, call(t, "hook", "set", "orders", "--flow", "order", "--secret-file",
+		write(t, "secret", "a-secret-of-the-operator"), "--server", url).code)
+	require.Contains(t, deliver([]string{"bash", "-euo", "pipefail", "-c"}, block("sh", "openssl"),
+		"a-secret-of-the-operator"), `"created":true`)
 	made := told[wire.HookSet](t, "hook", "set", "orders", "--new-secret", "--server", url)
 	deliver([]string{"python3", "-c"}, block("python", "hmac"), made.Secret)
 	tasks := told[wire.Page[wire.TaskSummary]](t, "task", "list", "--flow", "order", "--server", url)

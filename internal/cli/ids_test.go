@@ -16,7 +16,8 @@ func TestAnIDMayBeShortened(t *testing.T) {
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	first := strings.TrimSpace(cmd("task", "start", "approve").stdout)
 	short := strings.TrimPrefix(first, "task-")[:16]
-	for _, args := range [][]string{{"task", "show", short}, {"task", "history", short}, {"task", "pause", short}, {"task", "resume", short},
+	for _, args := range [][]string{{"task", "show", short}, {"task", "history", short},
+		{"task", "pause", short}, {"task", "resume", short},
 		{"cluster", "shards", "--task", short}, {"task", "signal", short, "decision", "true", "--by", "ada"}, {"task", "watch", short}} {
 		got := cmd(args...)
 		require.Equal(t, 0, got.code, "%v: %s", args, got.stderr)
@@ -28,7 +29,8 @@ func TestAnIDMayBeShortened(t *testing.T) {
 	common := "task-" // the prefix of ids made by servers
 	got := cmd("task", "cancel", common)
 	require.Equal(t, exitUsage, got.code)
-	for _, text := range []string{"several tasks have an id that begins with " + common, first, second, "approve, completed", "type more of it"} {
+	for _, text := range []string{"several tasks have an id that begins with " + common, first,
+		second, "approve, completed", "type more of it"} {
 		require.Contains(t, got.stderr, text)
 	}
 	require.Contains(t, cmd("task", "show", second).stdout, "running", "nothing was done")
@@ -66,7 +68,8 @@ func TestListsReportWhenThereIsMore(t *testing.T) {
 	require.Empty(t, all.stderr)
 	require.Equal(t, 2, cmd("task", "list", "--limit", "0").code)
 	require.Equal(t, 2, cmd("task", "list", "--all", "--cursor", "x").code)
-	require.Equal(t, []any{}, parse[map[string]any](t, cmd("task", "list", "--state", "failed", "-o", "json").stdout)["items"], "never null")
+	require.Equal(t, []any{}, parse[map[string]any](t, cmd("task", "list", "--state", "failed",
+		"-o", "json").stdout)["items"], "never null")
 }
 
 func TestWorkersQueuesAndJobsAreListed(t *testing.T) {
@@ -81,12 +84,17 @@ func TestWorkersQueuesAndJobsAreListed(t *testing.T) {
 	require.NotContains(t, cmd("job", "list", "--service", "other").stdout, task)
 
 	// A worker that does not end its job before the test ends.
-	_, _ = background(t, append([]string{"worker", "--id", "worker-one", "--label", "gpu", "--log-level", "error", "--stop-grace", "0s", "--exec", "ship=exec sleep 1000"}, at...)...)
-	require.Eventually(t, func() bool { return strings.Contains(cmd("job", "list").stdout, "worker-one") }, time.Minute, 10*time.Millisecond)
+	_, _ = background(t, append([]string{"worker", "--id", "worker-one", "--label", "gpu",
+		"--log-level", "error", "--stop-grace", "0s", "--exec", "ship=exec sleep 1000"}, at...)...)
+	require.Eventually(t, func() bool {
+		return strings.Contains(cmd("job", "list").stdout,
+			"worker-one")
+	}, time.Minute, 10*time.Millisecond)
 	require.Regexp(t, `(?m)^worker-one +online +pull +\d +ship +gpu +20`, cmd("worker", "list", "--service", "ship").stdout)
 	require.NotContains(t, cmd("worker", "list", "--state", "offline").stdout, "worker-one")
 	got := cmd("worker", "show", "worker")
-	require.Regexp(t, `(?s)Worker: +worker-one\nState: +online\nKind: +pull.*Services: +ship.*`+task+` +ship +claimed +worker-one`, got.stdout)
+	require.Regexp(t, `(?s)Worker: +worker-one\nState: +online\nKind: +pull.*Services: +ship.*`+
+		task+` +ship +claimed +worker-one`, got.stdout)
 	for _, args := range [][]string{{"worker", "list"}, {"worker", "show", "worker-one"}, {"queue", "list"}, {"job", "list"}} {
 		require.True(t, json.Valid([]byte(cmd(append(args, "-o", "json")...).stdout)), args)
 	}
@@ -97,10 +105,14 @@ func TestWorkersQueuesAndJobsAreListed(t *testing.T) {
 func TestAJobIsShownByWhatItsIDBeginsWith(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
-	path := write(t, "pack.yaml", "start: all\nnodes:\n  all: {kind: foreach, exec_type: queue, service: pack, parallel_mode: concurrent, prep: {input_key: $params.items}}\n")
+	path := write(t, "pack.yaml", "start: all\nnodes:\n  all: {kind: foreach, exec_type: queue, "+
+		"service: pack, parallel_mode: concurrent, prep: {input_key: $params.items}}\n")
 	require.Equal(t, 0, cmd("flow", "apply", path).code)
 	task := strings.TrimSpace(cmd("task", "start", "pack", "-p", "items=[\"a\",\"b\"]").stdout)
-	require.Eventually(t, func() bool { return strings.Count(cmd("job", "list").stdout, task) == 4 }, time.Minute, 10*time.Millisecond, "a task and a job in each row")
+	require.Eventually(t, func() bool {
+		return strings.Count(cmd("job", "list").stdout,
+			task) == 4
+	}, time.Minute, 10*time.Millisecond, "a task and a job in each row")
 
 	got := cmd("job", "show", task[:20])
 	require.Equal(t, exitUsage, got.code)
@@ -109,7 +121,9 @@ func TestAJobIsShownByWhatItsIDBeginsWith(t *testing.T) {
 	for _, id := range []string{task[:20] + ".1.1", task + ".1.1", jobOf(t, cmd("job", "list", "-o", "json").stdout, task+".1.1.")} {
 		got := cmd("job", "show", id)
 		require.Equal(t, 0, got.code, got.stderr)
-		require.Regexp(t, `(?s)^Job: +`+task+`\.1\.1\.1\.\S+\nTask: +`+task+`\nWhere: +all#1 unit 1 attempt 1\n.*Service: +pack\nState: +pending\nStarted: .*Input: +"b"\n`, got.stdout)
+		require.Regexp(t, `(?s)^Job: +`+task+`\.1\.1\.1\.\S+\nTask: +`+task+
+			`\nWhere: +all#1 unit 1 attempt 1\n.*Service: +pack\nState: +pending\nStarted: `+
+			`.*Input: +"b"\n`, got.stdout)
 	}
 	require.Equal(t, "b", parse[map[string]any](t, cmd("job", "show", task+".1.1", "-o", "json").stdout)["input"])
 	require.Contains(t, call(t, "__complete", "--", "job", "show", "--server", at[1], "").stdout, task+".1.0.1.")

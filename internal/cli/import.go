@@ -50,7 +50,8 @@ func (c *importPocketflowCmd) Run(ctx context.Context, a *app) (err error) {
 }
 
 // importFile imports the file into the store. A dry run reads only the file.
-func (c *importPocketflowCmd) importFile(ctx context.Context, file *pocketflow.File, lacks func(pocketflow.Lack)) (report *pocketflow.Report, err error) {
+func (c *importPocketflowCmd) importFile(ctx context.Context, file *pocketflow.File,
+	lacks func(pocketflow.Lack)) (report *pocketflow.Report, err error) {
 	o := pocketflow.Options{Cluster: c.Cluster, DryRun: c.DryRun, Lacks: lacks}
 	if c.DryRun {
 		return pocketflow.Import(ctx, file, nil, o)
@@ -114,7 +115,9 @@ func (c *importPocketflowCmd) importRemarks(r *pocketflow.Report) (lines []strin
 		lines = append(lines, fmt.Sprintf("%d of the tasks have not ended: they go on when a member serves the store.", r.Unfinished))
 	}
 	if age := time.Since(time.UnixMilli(r.Oldest)); r.Oldest > 0 && age > defaultRetention {
-		lines = append(lines, fmt.Sprintf("The oldest task ended %d days ago: members delete what ended more than 30 days ago, unless they are started with a longer --retention.", int(age.Hours()/24)))
+		lines = append(lines, fmt.Sprintf("The oldest task ended %d days ago: members delete "+
+			"what ended more than 30 days ago, unless they are started with a longer --retention.",
+			int(age.Hours()/24)))
 	}
 	if !c.DryRun {
 		lines = append(lines, "Next: "+strings.TrimSpace("troupe serve --store "+troupe.StoreName(c.storeDSN())+c.otherFlags()))

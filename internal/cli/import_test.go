@@ -27,12 +27,18 @@ const oldOrder = `{"start":"price","nodes":{"price":{"kind":"executor","exec_typ
 func oldScheduler(t *testing.T) string {
 	d := schedulerdb.New(t)
 	d.Flow("order", oldOrder)
-	price := schedulerdb.Run{Node: "price", Attempt: 1, Status: "ok", Input: 2, Output: 6, Worker: "local-func:mul", URL: "local", At: 1_700_000_010}
-	d.Task(schedulerdb.Task{ID: "task-done", Version: "ver-order", Status: "completed", Params: `{"val":2}`, Shared: `{"total":6,"ok":true,"bill":60}`, Created: 1_700_000_009, Updated: 1_700_000_020})
+	price := schedulerdb.Run{Node: "price", Attempt: 1, Status: "ok", Input: 2, Output: 6,
+		Worker: "local-func:mul", URL: "local", At: 1_700_000_010}
+	d.Task(schedulerdb.Task{ID: "task-done", Version: "ver-order", Status: "completed",
+		Params: `{"val":2}`, Shared: `{"total":6,"ok":true,"bill":60}`, Created: 1_700_000_009,
+		Updated: 1_700_000_020})
 	bill := price
 	bill.Node, bill.Input, bill.Output, bill.At = "bill", 6, 60, 1_700_000_019
-	d.Runs("task-done", price, schedulerdb.Run{Node: "ask", Attempt: 1, Status: "ok", Output: true, Action: "approved", At: 1_700_000_018}, bill)
-	d.Task(schedulerdb.Task{ID: "task-open", Version: "ver-order", Status: "running", Params: `{"val":2}`, Shared: `{"total":6,"_rt":{"ap:ask":{}}}`, Node: "ask", Created: 1_700_000_009, Updated: 1_700_000_020})
+	d.Runs("task-done", price, schedulerdb.Run{Node: "ask", Attempt: 1, Status: "ok", Output: true,
+		Action: "approved", At: 1_700_000_018}, bill)
+	d.Task(schedulerdb.Task{ID: "task-open", Version: "ver-order", Status: "running",
+		Params: `{"val":2}`, Shared: `{"total":6,"_rt":{"ap:ask":{}}}`, Node: "ask",
+		Created: 1_700_000_009, Updated: 1_700_000_020})
 	d.Runs("task-open", price)
 	return d.Close()
 }
@@ -110,26 +116,37 @@ func takenOver(t *testing.T, store string) {
 	line, _ := background(t, "serve", "--listen", "127.0.0.1:0", "--store", store, "--retention=-1s", "--log-level", "error")
 	server := urlIn(t, line)
 	one := func(id string) url.Values { return url.Values{"id": {id}, "task_id": {id}} }
-	require.Equal(t, map[string]any{"id": "task-done", "flow_version_id": "ver-order", "flow_id": "flow-order", "flow_name": "order", "flow_version": 1.0, "status": "completed",
+	require.Equal(t, map[string]any{"id": "task-done", "flow_version_id": "ver-order",
+		"flow_id": "flow-order", "flow_name": "order", "flow_version": 1.0, "status": "completed",
 		"params_json": `{"val":2}`, "current_node_key": "", "created_at": 1_700_000_009.0, "updated_at": 1_700_000_020.0},
-		only(ask(t, server, "tasks/get", one("task-done")), "id", "flow_version_id", "flow_id", "flow_name", "flow_version", "status", "params_json", "current_node_key", "created_at", "updated_at"))
+		only(ask(t, server, "tasks/get", one("task-done")), "id", "flow_version_id", "flow_id",
+			"flow_name", "flow_version", "status", "params_json", "current_node_key", "created_at",
+			"updated_at"))
 	row := func(node, input, output, action, worker, url string, at float64) any {
-		return map[string]any{"task_id": "task-done", "node_key": node, "attempt_no": 1.0, "status": "ok", "exec_input_json": input, "exec_output_json": output, "error_text": "",
-			"action": action, "worker_id": worker, "worker_url": url, "started_at": at, "finished_at": at, "branch_id": "", "sub_status": ""}
+		return map[string]any{"task_id": "task-done", "node_key": node, "attempt_no": 1.0,
+			"status": "ok", "exec_input_json": input, "exec_output_json": output, "error_text": "",
+			"action": action, "worker_id": worker, "worker_url": url, "started_at": at,
+			"finished_at": at, "branch_id": "", "sub_status": ""}
 	}
-	require.Equal(t, []any{row("price", "2", "6", "", "local-func:mul", "local", 1_700_000_010), row("ask", "null", "true", "approved", "", "", 1_700_000_018),
+	require.Equal(t, []any{row("price", "2", "6", "", "local-func:mul", "local", 1_700_000_010),
+		row("ask", "null", "true", "approved", "", "", 1_700_000_018),
 		row("bill", "6", "60", "", "local-func:mul", "local", 1_700_000_019)},
-		only(ask(t, server, "tasks/runs", one("task-done")), "task_id", "node_key", "attempt_no", "status", "exec_input_json", "exec_output_json", "error_text", "action",
+		only(ask(t, server, "tasks/runs", one("task-done")), "task_id", "node_key", "attempt_no",
+			"status", "exec_input_json", "exec_output_json", "error_text", "action",
 			"worker_id", "worker_url", "started_at", "finished_at", "branch_id", "sub_status"))
 
-	require.Equal(t, oldOrder, only(ask(t, server, "flows/version/get", url.Values{"id": {"ver-order"}}), "definition_json").(map[string]any)["definition_json"], "as it was sent")
+	require.Equal(t, oldOrder, only(ask(t, server, "flows/version/get",
+		url.Values{"id": {"ver-order"}}), "definition_json").(map[string]any)["definition_json"],
+		"as it was sent")
 
 	signal := call(t, "task", "signal", "task-open", "ok", "true", "--server", server)
 	require.Equal(t, 0, signal.code, signal.stderr)
 	require.Eventually(t, func() bool {
 		return only(ask(t, server, "tasks/get", one("task-open")), "status").(map[string]any)["status"] == "completed"
 	}, 30*time.Second, 10*time.Millisecond)
-	require.JSONEq(t, `{"total":6,"ok":true,"bill":60}`, only(ask(t, server, "tasks/get", one("task-open")), "shared_json").(map[string]any)["shared_json"].(string))
+	require.JSONEq(t, `{"total":6,"ok":true,"bill":60}`,
+		only(ask(t, server, "tasks/get", one("task-open")),
+			"shared_json").(map[string]any)["shared_json"].(string))
 	runs := call(t, "task", "show", "task-done", "--server", server)
 	require.Equal(t, 0, runs.code, runs.stderr)
 

@@ -42,7 +42,9 @@ func TestDeclaredTypesDecideHowParamsAreParsed(t *testing.T) {
 	got := start("-p", `sku:=x`)
 	require.Equal(t, 2, got.code)
 	require.Contains(t, got.stderr, "-p sku:=x is no JSON: quote texts, or write sku=x")
-	require.JSONEq(t, `{"n":1,"text":"1"}`, params(cmd("task", "start", "double", "--wait", "-o", "json", "-p", "n=1", "-p", `text:="1"`)), "without a declaration all JSON is JSON")
+	require.JSONEq(t, `{"n":1,"text":"1"}`,
+		params(cmd("task", "start", "double", "--wait", "-o", "json", "-p", "n=1", "-p",
+			`text:="1"`)), "without a declaration all JSON is JSON")
 }
 
 func TestInvalidInputsAreReportedOnePerLine(t *testing.T) {
@@ -77,7 +79,8 @@ func TestTheNamesOfInputsAreCompleted(t *testing.T) {
 	require.Zero(t, call(t, append([]string{"flow", "apply", file}, at...)...).code)
 	t.Setenv("TROUPE_SERVER", at[1])
 	const want = "sku=\ttext (what is ordered)\namount=\tint = 3\nnote=\toptional text\n"
-	for _, words := range [][]string{{"task", "start", "declares", "-p", ""}, {"task", "start", "declares", "-p", "sku=1", "--param", "a"}, {"flow", "run", file, "-p", ""}} {
+	for _, words := range [][]string{{"task", "start", "declares", "-p", ""},
+		{"task", "start", "declares", "-p", "sku=1", "--param", "a"}, {"flow", "run", file, "-p", ""}} {
 		got := call(t, append([]string{"__complete", "--"}, words...)...)
 		require.Equal(t, result{0, want, ""}, got, words)
 	}

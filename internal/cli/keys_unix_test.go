@@ -184,17 +184,21 @@ func TestThreeAttemptsHaveOneKeyAndThreeIDsOverEveryTransport(t *testing.T) {
 			return fmt.Sprintf("exec: {type: worker, url: %q, command: '%s'}", first[strings.Index(first, "http://"):], text)
 		}, nil},
 		"a worker with a file of its job": {nil, func(l *ledger) string {
-			return "exec: {type: process, report: object_store, env: {TROUPE: " + binary + ", PAY: '" + l.command() + `'}, command: '"$TROUPE" worker --spec "$TASK_SPEC_PATH" --exec "$PAY"'}`
+			return "exec: {type: process, report: object_store, env: {TROUPE: " + binary +
+				", PAY: '" + l.command() + `'}, command: '"$TROUPE" worker --spec ` +
+				`"$TASK_SPEC_PATH" --exec "$PAY"'}`
 		}, nil},
 		"a poll of /v1":  {nil, queued, func(l *ledger) { l.poll("/v1/workers/w/poll", "jobs", "", l.failClaimed) }},
 		"a single poll":  {nil, queued, func(l *ledger) { l.poll("/queue/poll", "", "q-", l.failQueued) }},
 		"a poll of many": {nil, queued, func(l *ledger) { l.poll("/queue/poll", "tasks", "", l.failQueued) }},
 		"a worker's command": {func(l *ledger) {
-			_, _ = background(l.t, "worker", "--server", l.url, "--log-level", "error", "--mode", "attach", "--exec", l.service+"="+l.command())
+			_, _ = background(l.t, "worker", "--server", l.url, "--log-level", "error", "--mode",
+				"attach", "--exec", l.service+"="+l.command())
 			awaitWorker(l.t, l.url, l.service)
 		}, attached, nil},
 		"a worker's programs": {func(l *ledger) {
-			_, _ = background(l.t, "worker", "--server", l.url, "--log-level", "error", "--mode", "attach", "--services", l.service, "--process")
+			_, _ = background(l.t, "worker", "--server", l.url, "--log-level", "error", "--mode",
+				"attach", "--services", l.service, "--process")
 			awaitWorker(l.t, l.url, l.service)
 		}, func(l *ledger) string {
 			return "exec: {type: process, service: " + l.service + ", command: '" + l.command() + "'}"
@@ -214,7 +218,9 @@ func TestThreeAttemptsHaveOneKeyAndThreeIDsOverEveryTransport(t *testing.T) {
 			if transport.begin != nil {
 				transport.begin(l)
 			}
-			path := write(t, l.service+".yaml", "start: pay\non_error: fail\nnodes:\n  pay: {"+transport.node(l)+", timeout_ms: 1000, max_retries: 2}\n")
+			path := write(t, l.service+".yaml",
+				"start: pay\non_error: fail\nnodes:\n  pay: {"+transport.node(
+					l)+", timeout_ms: 1000, max_retries: 2}\n")
 			got := call(t, "flow", "apply", path, "--server", url)
 			require.Zero(t, got.code, got.stderr)
 			got = call(t, "task", "start", l.service, "--server", url)

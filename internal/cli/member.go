@@ -97,12 +97,17 @@ func (f *memberFlags) buildConfig(a *app) (troupe.Config, error) {
 	cfg := troupe.Config{
 		Store: f.storeDSN(), Schema: f.Schema, Name: f.Name, Listen: f.Listen, UI: ui.Handler(),
 		Tokens: tokens, Insecure: f.Insecure, AllowOrigins: f.AllowOrigin, AllowHosts: f.AllowHost, WorkerNetworks: f.WorkerNetwork,
-		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore, ObjectStoreKeep: f.ObjectStoreKeep, PayloadStore: f.PayloadStore, PayloadOver: f.PayloadOver,
-		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost, RegistryAuthFile: f.RegistryAuth, ContainerNetworks: f.Networks, Containers: f.MaxContainers,
-		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, OrkWorkers: f.OrkWorkers, ChildEnv: f.ChildEnv, SecretEnv: f.SecretEnv, SecretDir: f.SecretDir,
-		Limits:    flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps, Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
+		PollNetworks: f.PollNetwork, AllowMock: f.AllowMock, ObjectStore: f.ObjectStore,
+		ObjectStoreKeep: f.ObjectStoreKeep, PayloadStore: f.PayloadStore, PayloadOver: f.PayloadOver,
+		AllowContainers: f.AllowContainers, ContainerHost: f.ContainerHost,
+		RegistryAuthFile: f.RegistryAuth, ContainerNetworks: f.Networks, Containers: f.MaxContainers,
+		AllowScripts: f.AllowScripts, ScriptDir: f.ScriptDir, OrkWorkers: f.OrkWorkers,
+		ChildEnv: f.ChildEnv, SecretEnv: f.SecretEnv, SecretDir: f.SecretDir,
+		Limits: flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps,
+			Window: f.MaxWindow, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
-		Visibility: f.Visibility, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention, NodeMetrics: f.MetricsDetail == "node", ResumeGrace: f.resumeGrace(),
+		Visibility: f.Visibility, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention,
+		NodeMetrics: f.MetricsDetail == "node", ResumeGrace: f.resumeGrace(),
 		WorkerTTL:     cmp.Or(f.WorkerTTL, secondsFromEnv("WORKER_OFFLINE_TTL_SEC")),
 		WorkerRefresh: cmp.Or(f.WorkerSave, secondsFromEnv("WORKER_REFRESH_INTERVAL_SEC")),
 		TraceURL:      f.TraceURL, LogURL: f.LogURL, Logger: log,
@@ -119,7 +124,8 @@ func (f *memberFlags) buildConfig(a *app) (troupe.Config, error) {
 // idleSettings returns the set variables of Ork that have no effect here: this engine does not
 // poll, its limits are flags, and workflows are published.
 func idleSettings() []string {
-	all := []string{"POLL_INTERVAL_SECS", "MAX_TASKS_PER_BATCH", "MAX_CONCURRENT_DISPATCHES", "MAX_CONCURRENT_STATUS_CHECKS", "DB_POOL_SIZE", "ENABLE_TRIGGERER",
+	all := []string{"POLL_INTERVAL_SECS", "MAX_TASKS_PER_BATCH", "MAX_CONCURRENT_DISPATCHES",
+		"MAX_CONCURRENT_STATUS_CHECKS", "DB_POOL_SIZE", "ENABLE_TRIGGERER",
 		"ORK_LOCATIONS_CONFIG", "ORK_STATE_STORE"}
 	return slices.DeleteFunc(all, func(name string) bool { return os.Getenv(name) == "" })
 }
@@ -153,10 +159,13 @@ func (f *memberFlags) checkFlags() error {
 		flag  string
 		value int64
 	}{
-		{"max-depth", int64(f.MaxDepth)}, {"max-units", int64(f.MaxUnits)}, {"max-steps", int64(f.MaxSteps)}, {"max-window", int64(f.MaxWindow)},
+		{"max-depth", int64(f.MaxDepth)}, {"max-units", int64(f.MaxUnits)},
+		{"max-steps", int64(f.MaxSteps)}, {"max-window", int64(f.MaxWindow)},
 		{"max-value", int64(f.MaxValue)}, {"max-log", int64(f.MaxLog)}, {"max-shared", int64(f.MaxShared)},
-		{"max-functions", int64(f.MaxFunctions)}, {"max-scripts", int64(f.MaxScripts)}, {"max-calls", int64(f.MaxCalls)}, {"max-containers", int64(f.MaxContainers)},
-		{"visibility", int64(f.Visibility)}, {"idle-after", int64(f.IdleAfter)}, {"worker-ttl", int64(f.WorkerTTL)}, {"worker-save", int64(f.WorkerSave)},
+		{"max-functions", int64(f.MaxFunctions)}, {"max-scripts", int64(f.MaxScripts)},
+		{"max-calls", int64(f.MaxCalls)}, {"max-containers", int64(f.MaxContainers)},
+		{"visibility", int64(f.Visibility)}, {"idle-after", int64(f.IdleAfter)},
+		{"worker-ttl", int64(f.WorkerTTL)}, {"worker-save", int64(f.WorkerSave)},
 		{"resume-grace", int64(f.graceGiven())},
 	} {
 		if n.value < 0 {
@@ -167,7 +176,8 @@ func (f *memberFlags) checkFlags() error {
 		return newUsageError("the variable SCHEDULER_DB is set and empty: name the store's file, or unset it")
 	}
 	if _, err := os.Stat(f.OrkWorkers); f.OrkWorkers != "" && err != nil {
-		return newUsageError("--ork-workers (ORK_WORKERS_CONFIG) %s is no file of this host: copy it here, or say nothing, and the workers.yaml beside each workflow counts", f.OrkWorkers)
+		return newUsageError("--ork-workers (ORK_WORKERS_CONFIG) %s is no file of this host: "+
+			"copy it here, or say nothing, and the workers.yaml beside each workflow counts", f.OrkWorkers)
 	}
 	return nil
 }

@@ -39,7 +39,8 @@ func (c *membersCmd) Run(ctx context.Context, a *app) error {
 		rows[i] = []string{m.Name, m.State, leaseOf(&m), strconv.Itoa(m.Shards), strconv.Itoa(m.Active), strconv.Itoa(m.Resting),
 			m.Version, formatTime(m.JoinedAt), m.URL, m.Gossip, m.Incarnation}
 	}
-	if err := printTable(a.stdout, []string{"MEMBER", "STATE", "LEASE", "SHARDS", "ACTIVE", "RESTING", "VERSION", "JOINED", "ADDRESS", "GOSSIP", "INCARNATION"}, rows); err != nil {
+	if err := printTable(a.stdout, []string{"MEMBER", "STATE", "LEASE", "SHARDS", "ACTIVE",
+		"RESTING", "VERSION", "JOINED", "ADDRESS", "GOSSIP", "INCARNATION"}, rows); err != nil {
 		return err
 	}
 	if cluster.Unowned > 0 {
@@ -85,7 +86,8 @@ func (c *shardsCmd) Run(ctx context.Context, a *app) error {
 		return printJSON(a.stdout, shards)
 	case c.Task != "":
 		s := shards.Items[0]
-		return printFields(a.stdout, "Task", c.Task, "Shard", strconv.Itoa(s.Shard), "Member", orElse(s.Member, "nobody for the moment"), "Incarnation", s.Owner)
+		return printFields(a.stdout, "Task", c.Task, "Shard", strconv.Itoa(s.Shard), "Member",
+			orElse(s.Member, "nobody for the moment"), "Incarnation", s.Owner)
 	}
 	if err := showOwners(a, shards.Items); err != nil {
 		return err

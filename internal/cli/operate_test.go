@@ -114,7 +114,8 @@ func TestTheLastMemberThatTakesTasksIsNotDrained(t *testing.T) {
 }
 
 func TestAMemberOnSQLiteIsAClusterOfOne(t *testing.T) {
-	first, _ := background(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+t.TempDir()+"/troupe.db", "--name", "only", "--log-level", "error")
+	first, _ := background(t, "serve", "--listen", "127.0.0.1:0", "--store",
+		"sqlite:"+t.TempDir()+"/troupe.db", "--name", "only", "--log-level", "error")
 	server := strings.Fields(strings.TrimPrefix(first, "Troupe serves "))[0]
 	m := shared(t, server, 1).Items[0]
 	require.Equal(t, []any{"only", "living", "", true}, []any{m.Name, m.State, m.URL, m.Answers})

@@ -136,7 +136,8 @@ func (r *loadedDefinition) flowSlug(file string) string {
 func toWire(problems define.Problems) []wire.DefinitionProblem {
 	list := []wire.DefinitionProblem{}
 	for _, p := range problems {
-		list = append(list, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line, Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+		list = append(list, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line,
+			Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
 	}
 	return list
 }

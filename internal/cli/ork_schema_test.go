@@ -80,6 +80,7 @@ functions:
 func TestAFileThatCannotBeImportedHasNoSchema(t *testing.T) {
 	got := call(t, "ork", "schema", write(t, "tasks.py", "import nothing_of_that_name"))
 	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stderr, "its functions cannot be told: exit status 1: ModuleNotFoundError: No module named 'nothing_of_that_name'")
+	require.Contains(t, got.stderr, "its functions cannot be told: exit status 1: "+
+		"ModuleNotFoundError: No module named 'nothing_of_that_name'")
 	require.Equal(t, exitUsage, call(t, "ork", "schema", "there-is-none.py").code)
 }

@@ -40,12 +40,14 @@ func TestFaultsInFilesBesideWorkflowsHaveTheirOwnPlace(t *testing.T) {
 	})
 	got := call(t, "flow", "validate", filepath.Join(dir, "w.yaml"))
 	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stdout, filepath.Join(dir, "shop", "models", "x", "orders.sql")+":2:9: error: only dbt knows what this refers to")
+	require.Contains(t, got.stdout, filepath.Join(dir, "shop", "models", "x",
+		"orders.sql")+":2:9: error: only dbt knows what this refers to")
 	require.Contains(t, got.stdout, filepath.Join(dir, "ork.yaml")+":2:16: error: executors.loud.type: Unknown executor type: louder")
 }
 
 func TestFilesBesideWorkflowsAreCheckedAsThemselves(t *testing.T) {
-	dir := folderWith(t, map[string]string{"w.yaml": orkWorkflow, "ork.yaml": "validation: {enabled: false}\n", "else/workers.yaml": "default: x\n"})
+	dir := folderWith(t, map[string]string{"w.yaml": orkWorkflow,
+		"ork.yaml": "validation: {enabled: false}\n", "else/workers.yaml": "default: x\n"})
 	got := call(t, "flow", "validate", dir)
 	require.Zero(t, got.code, got.stdout)
 	require.Contains(t, got.stdout, filepath.Join(dir, "ork.yaml")+": valid (beside workflows of Ork)\n")
@@ -57,7 +59,8 @@ func TestFilesBesideWorkflowsAreCheckedAsThemselves(t *testing.T) {
 }
 
 func TestTheOperatorMayConfigureWorkersOfOrk(t *testing.T) {
-	dir := folderWith(t, map[string]string{"w.yaml": "name: w\ntasks: {a: {executor: process, command: ls, worker: big}}\n", "all.yaml": "workers: {big: {timeout: 77}}\n"})
+	dir := folderWith(t, map[string]string{"w.yaml": "name: w\ntasks: {a: {executor: process, " +
+		"command: ls, worker: big}}\n", "all.yaml": "workers: {big: {timeout: 77}}\n"})
 	file := filepath.Join(dir, "w.yaml")
 	require.Equal(t, exitFailed, call(t, "flow", "validate", file).code)
 	t.Setenv("ORK_WORKERS_CONFIG", filepath.Join(dir, "all.yaml"))
@@ -66,7 +69,8 @@ func TestTheOperatorMayConfigureWorkersOfOrk(t *testing.T) {
 	require.Zero(t, got.code, got.stdout+got.stderr)
 	require.Contains(t, call(t, "flow", "show", "w", "--server", url).stdout, "77")
 
-	answer, err := http.Post(url+"/workflows", "application/x-yaml", strings.NewReader("name: sent\ntasks: {a: {executor: process, command: ls, worker: big}}\n"))
+	answer, err := http.Post(url+"/workflows", "application/x-yaml",
+		strings.NewReader("name: sent\ntasks: {a: {executor: process, command: ls, worker: big}}\n"))
 	require.NoError(t, err)
 	defer answer.Body.Close()
 	require.Equal(t, http.StatusOK, answer.StatusCode)

@@ -32,12 +32,14 @@ func (f *memberFlags) configureTracing(cfg *troupe.Config) (err error) {
 	if !isExporting() {
 		return nil
 	}
-	if cfg.SpanRatio, cfg.SpanRatioAlone, err = parseSampler(os.Getenv("OTEL_TRACES_SAMPLER"), os.Getenv("OTEL_TRACES_SAMPLER_ARG")); err != nil {
+	if cfg.SpanRatio, cfg.SpanRatioAlone, err = parseSampler(os.Getenv("OTEL_TRACES_SAMPLER"),
+		os.Getenv("OTEL_TRACES_SAMPLER_ARG")); err != nil {
 		return err
 	}
 	const own, general = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
 	if p := cmp.Or(os.Getenv(own), os.Getenv(general), "http/protobuf"); p != "http/protobuf" {
-		return newUsageError("the protocol of the collector is %s, but spans are told by http/protobuf only: set %s to that, and name the collector's port for it, mostly 4318", p, own)
+		return newUsageError("the protocol of the collector is %s, but spans are told by "+
+			"http/protobuf only: set %s to that, and name the collector's port for it, mostly 4318", p, own)
 	}
 	c := &spanExporter{client: otlptracehttp.NewClient(), resource: buildResource(cfg.Name)}
 	if err := c.client.Start(context.Background()); err != nil {
@@ -78,7 +80,8 @@ func parseSampler(name, arg string) (ratio float64, alone bool, err error) {
 		}
 		return ratio, !parent, nil
 	}
-	return 0, false, newUsageError("OTEL_TRACES_SAMPLER is %q: say always_on, always_off or traceidratio, or one of them behind parentbased_", name)
+	return 0, false, newUsageError("OTEL_TRACES_SAMPLER is %q: say always_on, always_off or "+
+		"traceidratio, or one of them behind parentbased_", name)
 }
 
 // buildResource returns the resource that spans belong to. OTEL_SERVICE_NAME and

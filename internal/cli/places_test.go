@@ -30,7 +30,8 @@ func TestAnEmptyPlaceIsRefused(t *testing.T) {
 
 func TestAnEmptyVariableOfAPlaceIsRefused(t *testing.T) {
 	for name, args := range map[string][]string{
-		"TROUPE_STORE": {"serve"}, "TROUPE_SECRET_DIR": {"serve"}, "TROUPE_TLS_CERT": {"serve"}, "SCHEDULER_DB": {"serve"}, "TROUPE_SERVER": {"task", "list"},
+		"TROUPE_STORE": {"serve"}, "TROUPE_SECRET_DIR": {"serve"}, "TROUPE_TLS_CERT": {"serve"},
+		"SCHEDULER_DB": {"serve"}, "TROUPE_SERVER": {"task", "list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())

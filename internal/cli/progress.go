@@ -173,7 +173,8 @@ func (p *taskProgress) nodeTable() (header []string, rows [][]string) {
 		return cmp.Compare(a.first, b.first)
 	})
 	for _, n := range all {
-		rows = append(rows, []string{n.id.String(), n.state, fmt.Sprint(n.visits), fmt.Sprint(n.units), fmt.Sprint(n.failed), fmt.Sprint(n.attempts), formatDuration(n.duration)})
+		rows = append(rows, []string{n.id.String(), n.state, fmt.Sprint(n.visits),
+			fmt.Sprint(n.units), fmt.Sprint(n.failed), fmt.Sprint(n.attempts), formatDuration(n.duration)})
 	}
 	return []string{"NODE", "STATE", "VISITS", "UNITS", "FAILED", "ATTEMPTS", "TIME"}, rows
 }
@@ -227,7 +228,9 @@ func (p *taskProgress) logLine(e *wire.Event) string {
 	case "step_entered":
 		return where + ": started" + unitsText(e)
 	case "step_ended":
-		return where + ": " + e.State + p.failedUnitsNote(e) + withPrefix(", ", e.Reason) + withPrefix(", action ", e.Action) + withPrefix(", next ", e.Next) + withPrefix(": ", e.Error)
+		return where + ": " + e.State + p.failedUnitsNote(e) + withPrefix(", ",
+			e.Reason) + withPrefix(", action ", e.Action) + withPrefix(", next ",
+			e.Next) + withPrefix(": ", e.Error)
 	case "attempt_claimed":
 		// single units of many are too minor
 		if s := p.active[stepVisit{nodeID{e.Scope, e.Node}, e.Visit}]; s != nil && s.total > 1 {

@@ -78,7 +78,8 @@ func TestProgressIsInTheOrderOfTheRun(t *testing.T) {
 			p.applyEvent(&claimed)
 			require.Equal(t, "charge: taken by w1", p.logLine(&claimed))
 		}
-		p.applyEvent(&wire.Event{Type: "step_ended", At: same, Place: place, State: map[bool]string{true: "failed", false: "completed"}[node == "charge"]})
+		p.applyEvent(&wire.Event{Type: "step_ended", At: same, Place: place,
+			State: map[bool]string{true: "failed", false: "completed"}[node == "charge"]})
 	}
 	p.applyEvent(&wire.Event{Type: "step_ended", At: same, Place: wire.Place{Node: "archive", Visit: 0}, State: "skipped"})
 	_, rows := p.nodeTable()

@@ -27,8 +27,10 @@ func (c *queueListCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	p := &wire.Page[wire.Queue]{Items: queues}
-	return printPage(a, c.outputFlag, p, table{header: []string{"SERVICE", "JOBS", "TASKS", "WORKERS", "OLDEST", "AGE"}}, func(q *wire.Queue) []string {
-		return []string{q.Service, strconv.Itoa(q.Waiting), strconv.Itoa(q.Tasks), strconv.Itoa(q.Workers), formatTime(q.Oldest), formatDuration(time.Since(q.Oldest.Time))}
+	return printPage(a, c.outputFlag, p, table{header: []string{"SERVICE", "JOBS", "TASKS",
+		"WORKERS", "OLDEST", "AGE"}}, func(q *wire.Queue) []string {
+		return []string{q.Service, strconv.Itoa(q.Waiting), strconv.Itoa(q.Tasks),
+			strconv.Itoa(q.Workers), formatTime(q.Oldest), formatDuration(time.Since(q.Oldest.Time))}
 	})
 }
 
@@ -74,7 +76,8 @@ func (c *jobShowCmd) Run(ctx context.Context, a *app) error {
 	if c.isJSON() {
 		return printJSON(a.stdout, job)
 	}
-	return printFields(a.stdout, "Job", job.ID, "Task", job.Task, "Where", placeOf(&job.Place), "Branch", job.Branch, "Service", job.Service,
+	return printFields(a.stdout, "Job", job.ID, "Task", job.Task, "Where", placeOf(&job.Place),
+		"Branch", job.Branch, "Service", job.Service,
 		"State", job.State, "Worker", job.Worker, "Says", job.Note, "Started", formatTime(job.StartedAt), "Ended", formatTime(job.EndedAt),
 		"Time", formatElapsed(job.StartedAt, job.EndedAt), "Error", job.Error, "Input", string(job.Input), "Output", string(job.Output))
 }

@@ -50,7 +50,8 @@ func newNewcomer(t *testing.T) *newcomer {
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(filepath.Join(root, "examples"), filepath.Join(n.dir, "examples")))
 	bin := filepath.Join(n.dir, "bin")
-	n.env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "GOBIN="+bin, "TROUPE_LISTEN=127.0.0.1:0", "NO_COLOR=1")
+	n.env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"GOBIN="+bin, "TROUPE_LISTEN=127.0.0.1:0", "NO_COLOR=1")
 	return n
 }
 

@@ -90,7 +90,8 @@ func explainError(err error) string {
 	case errors.As(err, &refused):
 		return explainRefusal(refused)
 	case errors.As(err, &unreached) && errors.As(err, &dial) && dial.Op == "dial":
-		return fmt.Sprintf("no server answers at %s (%v)\nhint: start one with troupe serve, or name another with --server or TROUPE_SERVER", urlOrigin(unreached.URL), dial.Err)
+		return fmt.Sprintf("no server answers at %s (%v)\nhint: start one with troupe serve, or "+
+			"name another with --server or TROUPE_SERVER", urlOrigin(unreached.URL), dial.Err)
 	case errors.As(err, &unreached):
 		return explainDistrust(err, urlOrigin(unreached.URL))
 	}

@@ -88,7 +88,8 @@ func (e programVariant) runCommand(ctx context.Context, args []string, stdin io.
 	case len(args) == 1 && args[0] == "--version":
 		args = []string{"version"}
 	}
-	command, err := a.newParser(selectCommand(e.newCommandTree(), args[0]), kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
+	command, err := a.newParser(selectCommand(e.newCommandTree(), args[0]),
+		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a)).Parse(args)
 	if exited {
 		return exitOK

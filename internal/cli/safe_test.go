@@ -90,7 +90,9 @@ func TestTextOfADefinitionCannotControlATerminal(t *testing.T) {
 
 func TestAProblemIsOneLine(t *testing.T) {
 	at := []string{"--server", startServe(t)}
-	path := write(t, "bad.yaml", strings.ReplaceAll("start: Q\nQ: Q\nnodes:\n  Q: {kind: Q, exec_type: Q, Q: Q}\n  b: {func: Q}\n", "Q", strconv.QuoteToASCII(nasty)))
+	path := write(t, "bad.yaml", strings.ReplaceAll(
+		"start: Q\nQ: Q\nnodes:\n  Q: {kind: Q, exec_type: Q, Q: Q}\n  b: {func: Q}\n", "Q",
+		strconv.QuoteToASCII(nasty)))
 	for _, args := range [][]string{{"flow", "validate", path}, {"flow", "apply", path}} {
 		got := call(t, append(args, at...)...)
 		require.Equal(t, 1, got.code)

@@ -37,13 +37,18 @@ func (c *scheduleListCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	list, err := readPage(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Schedule], error) { return server.Schedules(ctx, c.Flow, p) })
+	list, err := readPage(c.pagingFlags, func(p client.Paging) (*wire.Page[wire.Schedule],
+		error) {
+		return server.Schedules(ctx, c.Flow, p)
+	})
 	if err != nil {
 		return err
 	}
-	t := table{header: []string{"SCHEDULE", "FLOW", "WHEN", "TIME ZONE", "STATE", "NEXT", "LAST", "LAST TASK"}, spare: []string{"LAST TASK", "LAST", "TIME ZONE"}}
+	t := table{header: []string{"SCHEDULE", "FLOW", "WHEN", "TIME ZONE", "STATE", "NEXT", "LAST",
+		"LAST TASK"}, spare: []string{"LAST TASK", "LAST", "TIME ZONE"}}
 	return printPage(a, c.outputFlag, list, t, func(s *wire.Schedule) []string {
-		return []string{s.Name, s.Flow, formatTiming(s), s.Timezone, stateOfSchedule(s), formatTime(s.Next), formatTime(s.LastSlot), s.LastTask}
+		return []string{s.Name, s.Flow, formatTiming(s), s.Timezone, stateOfSchedule(s),
+			formatTime(s.Next), formatTime(s.LastSlot), s.LastTask}
 	})
 }
 
@@ -108,9 +113,14 @@ func printSchedule(a *app, s *wire.Schedule) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
 		labels = append(labels, name+"="+s.Labels[name])
 	}
-	return printFields(a.stdout, "Schedule", s.Name, "Flow", s.Flow, "When", formatTiming(s), "Time zone", s.Timezone, "DST", s.DST, "State", stateOfSchedule(s), "Source", source,
-		"Catch-up", s.CatchUp, "Overlap", s.Overlap, "Jitter", s.Jitter, "Start", formatTime(s.Start), "End", formatTime(s.End), "Params", string(s.Params), "Labels", strings.Join(labels, ", "),
-		"Next", formatTime(s.Next), "Clock change", changeText(s.ClockChange), "Waiting", formatTime(s.Waiting), "Last", formatTime(s.LastSlot), "Last task", s.LastTask, "Begun", fmt.Sprint(s.Begun), "Skipped", fmt.Sprint(s.Skipped),
+	return printFields(a.stdout, "Schedule", s.Name, "Flow", s.Flow, "When", formatTiming(s),
+		"Time zone", s.Timezone, "DST", s.DST, "State", stateOfSchedule(s), "Source", source,
+		"Catch-up", s.CatchUp, "Overlap", s.Overlap, "Jitter", s.Jitter, "Start",
+		formatTime(s.Start), "End", formatTime(s.End), "Params", string(s.Params), "Labels",
+		strings.Join(labels, ", "),
+		"Next", formatTime(s.Next), "Clock change", changeText(s.ClockChange), "Waiting",
+		formatTime(s.Waiting), "Last", formatTime(s.LastSlot), "Last task", s.LastTask, "Begun",
+		fmt.Sprint(s.Begun), "Skipped", fmt.Sprint(s.Skipped),
 		"Error", s.Error)
 }
 
@@ -241,7 +251,8 @@ type scheduleNames struct {
 	Schedules []string `arg:"" name:"schedule" complete:"schedule" help:"Names of schedules."`
 }
 
-func (c *scheduleNames) forEachSchedule(a *app, do func(*client.Client, string) (*wire.Schedule, error), say func(*wire.Schedule) string) error {
+func (c *scheduleNames) forEachSchedule(a *app, do func(*client.Client, string) (*wire.Schedule,
+	error), say func(*wire.Schedule) string) error {
 	server, err := c.newClient()
 	if err != nil {
 		return err
@@ -332,7 +343,8 @@ func (c *scheduleNextCmd) Run(ctx context.Context, a *app) error {
 		return newUsageError("name a schedule, or say --cron or --every")
 	}
 	if !said && c.timingFlags != (timingFlags{}) {
-		return newUsageError("--timezone, --dst, --jitter, --start and --end are for --cron and --every: the schedule %s has its own", c.Schedule)
+		return newUsageError("--timezone, --dst, --jitter, --start and --end are for --cron and "+
+			"--every: the schedule %s has its own", c.Schedule)
 	}
 	slots, err := c.fetchSlots(ctx, a, server, said)
 	switch {
@@ -379,7 +391,8 @@ type scheduleBackfillCmd struct {
 
 // Help describes what a backfill does not change.
 func (scheduleBackfillCmd) Help() string {
-	return `A slot that has had its task gets no other one, so it may be called again. All tasks begin at once; a flow with concurrency holds them back.`
+	return `A slot that has had its task gets no other one, so it may be called again. All ` +
+		`tasks begin at once; a flow with concurrency holds them back.`
 }
 
 func (c *scheduleBackfillCmd) Run(ctx context.Context, a *app) error {
@@ -395,7 +408,8 @@ func (c *scheduleBackfillCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	done, err := server.BackfillSchedule(ctx, c.Schedule, wire.Backfill{From: wire.Time{Time: times[0]}, To: wire.Time{Time: times[1]}, DryRun: c.DryRun})
+	done, err := server.BackfillSchedule(ctx, c.Schedule,
+		wire.Backfill{From: wire.Time{Time: times[0]}, To: wire.Time{Time: times[1]}, DryRun: c.DryRun})
 	switch {
 	case err != nil:
 		return err

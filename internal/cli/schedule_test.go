@@ -14,20 +14,23 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 
-	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "30 2 * * mon-fri", "--timezone", "Europe/Berlin", "--catchup", "none", "--overlap", "skip",
+	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "30 2 * * mon-fri",
+		"--timezone", "Europe/Berlin", "--catchup", "none", "--overlap", "skip",
 		"--jitter", "30s", "-p", `{"n": 4}`, "--label", "team=a")
 	require.Zero(t, got.code, got.stderr)
 	require.Regexp(t, `^nightly: next at \d{4}-`, got.stdout)
 	require.Regexp(t, `(?m)^nightly +double +30 2 \* \* mon-fri +Europe/Berlin +enabled`, cmd("schedule", "list").stdout)
 
 	shown := told[wire.Schedule](t, append([]string{"schedule", "show", "nightly"}, at...)...)
-	require.Equal(t, []any{"double", "none", "skip", "30s", "a"}, []any{shown.Flow, shown.CatchUp, shown.Overlap, shown.Jitter, shown.Labels["team"]})
+	require.Equal(t, []any{"double", "none", "skip", "30s", "a"},
+		[]any{shown.Flow, shown.CatchUp, shown.Overlap, shown.Jitter, shown.Labels["team"]})
 	require.JSONEq(t, `{"n": 4}`, string(shown.Params))
 	require.Regexp(t, `(?s)Catch-up: +none.*WALL CLOCK`, cmd("schedule", "show", "nightly").stdout)
 
 	got = cmd("schedule", "trigger", "nightly")
 	require.Zero(t, got.code, got.stderr)
-	require.Regexp(t, `(?s)Labels: +schedule=nightly team=a triggered_by=manual`, cmd("task", "show", got.stdout[:len(got.stdout)-1]).stdout)
+	require.Regexp(t, `(?s)Labels: +schedule=nightly team=a triggered_by=manual`,
+		cmd("task", "show", got.stdout[:len(got.stdout)-1]).stdout)
 
 	got = cmd("schedule", "backfill", "nightly", "--from", "soon", "--to", "2026-01-12T00:00:00Z", "--dry-run")
 	require.Equal(t, exitUsage, got.code)
@@ -38,7 +41,8 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 	require.Zero(t, got.code, got.stderr)
 	require.Regexp(t, `(?m)would begin$`, got.stdout)
 	for _, want := range []int{5, 0} {
-		done := told[wire.Backfilled](t, append([]string{"schedule", "backfill", "nightly", "--from", "2026-01-05T00:00:00Z", "--to", "2026-01-12T00:00:00Z"}, at...)...)
+		done := told[wire.Backfilled](t, append([]string{"schedule", "backfill", "nightly",
+			"--from", "2026-01-05T00:00:00Z", "--to", "2026-01-12T00:00:00Z"}, at...)...)
 		require.Len(t, done.Items, 5)
 		require.Equal(t, want, done.Created)
 	}
@@ -51,14 +55,16 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 	require.Equal(t, "nightly: disabled\n", cmd("schedule", "disable", "nightly").stdout)
 	require.Regexp(t, `(?m)disabled`, cmd("schedule", "list", "--flow", "double").stdout)
 	require.Regexp(t, `^nightly: next at`, cmd("schedule", "enable", "nightly").stdout)
-	require.Equal(t, "nightly\tdouble 30 2 * * mon-fri\n", call(t, append(append([]string{"__complete"}, at...), "--", "schedule", "show", "n")...).stdout)
+	require.Equal(t, "nightly\tdouble 30 2 * * mon-fri\n",
+		call(t, append(append([]string{"__complete"}, at...), "--", "schedule", "show", "n")...).stdout)
 	require.Equal(t, "nightly: deleted\n", cmd("schedule", "delete", "nightly").stdout)
 	require.Equal(t, 1, cmd("schedule", "show", "nightly").code)
 }
 
 func TestTheNextSlotsOfAnExpressionArePrinted(t *testing.T) {
 	at := server(t)
-	got := call(t, append([]string{"schedule", "next", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--from", "2026-10-24T12:00:00Z", "-n", "1"}, at...)...)
+	got := call(t, append([]string{"schedule", "next", "--cron", "30 2 * * *", "--timezone",
+		"Europe/Berlin", "--from", "2026-10-24T12:00:00Z", "-n", "1"}, at...)...)
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "2026-10-25T02:30:00+02:00")
 	require.Contains(t, got.stdout, "comes twice, and fires the first time")
@@ -77,11 +83,14 @@ func TestTheNextSlotsOfAnExpressionArePrinted(t *testing.T) {
 func TestDatesWithoutAZoneAreThoseOfTheSchedule(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
-	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "@daily", "--timezone", "Asia/Kolkata", "--start", "2026-01-01", "--end", "2100-01-01T00:00:00Z")
+	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "@daily", "--timezone",
+		"Asia/Kolkata", "--start", "2026-01-01", "--end", "2100-01-01T00:00:00Z")
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stderr, "--start 2026-01-01 is 2026-01-01T00:00:00+05:30, in the time zone of the schedule (Asia/Kolkata)\n")
 	require.NotContains(t, got.stderr, "--end")
-	require.Equal(t, "2025-12-31T18:30:00Z", told[wire.Schedule](t, append([]string{"schedule", "show", "nightly"}, at...)...).Start.UTC().Format(time.RFC3339))
+	require.Equal(t, "2025-12-31T18:30:00Z",
+		told[wire.Schedule](t, append([]string{"schedule", "show", "nightly"},
+			at...)...).Start.UTC().Format(time.RFC3339))
 
 	got = cmd("schedule", "next", "nightly", "--from", "2026-03-01", "-n", "1")
 	require.Contains(t, got.stdout, "2026-03-01T00:00:00+05:30")
@@ -98,9 +107,11 @@ func TestDatesWithoutAZoneAreThoseOfTheSchedule(t *testing.T) {
 func TestASetScheduleReportsTheNextClockChange(t *testing.T) {
 	at := server(t)
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
-	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin", "--dst", "twice,skip")
+	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "30 2 * * *",
+		"--timezone", "Europe/Berlin", "--dst", "twice,skip")
 	require.Zero(t, got.code, got.stderr)
-	require.Regexp(t, `(?m)^nightly: in Europe/Berlin the clock is put (back from .* comes twice, and fires both times|forward from .* does not exist, and is left out)$`, got.stdout)
+	require.Regexp(t, `(?m)^nightly: in Europe/Berlin the clock is put (back from .* comes `+
+		`twice, and fires both times|forward from .* does not exist, and is left out)$`, got.stdout)
 	shown := cmd("schedule", "show", "nightly").stdout
 	require.Regexp(t, `DST: +twice,skip`, shown)
 	require.Regexp(t, `Clock change: +in Europe/Berlin the clock is put`, shown)

@@ -25,6 +25,7 @@ func (c *serveCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	store := troupe.StoreName(cfg.Store)
-	c.printNotice(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s", m.url, store, m.uiURL()), map[string]string{"serves": m.url, "store": store, "pages": m.uiURL()})
+	c.printNotice(a, fmt.Sprintf("Troupe serves %s from %s; its pages are at %s", m.url, store,
+		m.uiURL()), map[string]string{"serves": m.url, "store": store, "pages": m.uiURL()})
 	return m.waitForEnd()
 }

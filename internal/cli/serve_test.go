@@ -34,14 +34,23 @@ func TestAMemberThatCannotServeReportsTheReason(t *testing.T) {
 		args []string
 		want string
 	}{
-		"taken address":  {[]string{"--listen", taken, "--store", "sqlite:" + store + "2"}, "choose another address with --listen"},
-		"taken store":    {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store}, "another member is using this store\nhint: stop that member"},
-		"open address":   {[]string{"--listen", "0.0.0.0:0"}, "can be reached from other hosts: configure tokens (--token-file)"},
-		"unknown store":  {[]string{"--listen", "127.0.0.1:0", "--store", "mysql://x"}, "neither sqlite:PATH nor a postgres:// URL"},
-		"empty tokens":   {[]string{"--listen", "127.0.0.1:0", "--token-file", write(t, "tokens", "\n")}, "holds none"},
-		"no such folder": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:/nowhere/at/all/t.db"}, "there is no folder /nowhere/at/all: create it"},
-		"no file":        {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:"}, `store "sqlite:" names no file: write sqlite:PATH`},
-		"script folder":  {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store + "3", "--allow-scripts", "--script-dir", "/nowhere"}, "the folder for scripts cannot be used: stat /nowhere"},
+		"taken address": {[]string{"--listen", taken, "--store", "sqlite:" + store + "2"},
+			"choose another address with --listen"},
+		"taken store": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store},
+			"another member is using this store\nhint: stop that member"},
+		"open address": {[]string{"--listen", "0.0.0.0:0"},
+			"can be reached from other hosts: configure tokens (--token-file)"},
+		"unknown store": {[]string{"--listen", "127.0.0.1:0", "--store", "mysql://x"},
+			"neither sqlite:PATH nor a postgres:// URL"},
+		"empty tokens": {[]string{"--listen", "127.0.0.1:0", "--token-file",
+			write(t, "tokens", "\n")}, "holds none"},
+		"no such folder": {[]string{"--listen", "127.0.0.1:0", "--store",
+			"sqlite:/nowhere/at/all/t.db"}, "there is no folder /nowhere/at/all: create it"},
+		"no file": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:"},
+			`store "sqlite:" names no file: write sqlite:PATH`},
+		"script folder": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store + "3",
+			"--allow-scripts", "--script-dir", "/nowhere"},
+			"the folder for scripts cannot be used: stat /nowhere"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(t, append([]string{"serve"}, tt.args...)...)
@@ -63,7 +72,8 @@ func TestSettingsOfOrkWithoutEffectAreReportedOnce(t *testing.T) {
 	t.Setenv("ORK_LOCATIONS_CONFIG", "locations.yaml")
 	_, err = f.buildConfig(&app{stderr: &told})
 	require.NoError(t, err)
-	require.Regexp(t, `^\S+ level=INFO msg="settings of Ork that mean nothing here" variables="POLL_INTERVAL_SECS DB_POOL_SIZE ORK_LOCATIONS_CONFIG"\n$`, told.String())
+	require.Regexp(t, `^\S+ level=INFO msg="settings of Ork that mean nothing here" `+
+		`variables="POLL_INTERVAL_SECS DB_POOL_SIZE ORK_LOCATIONS_CONFIG"\n$`, told.String())
 }
 
 func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
@@ -95,7 +105,8 @@ func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
 }
 
 func TestNegativeNumbersAreRefused(t *testing.T) {
-	for _, flag := range []string{"--max-depth=-1", "--max-shared=-1", "--visibility=-1s", "--worker-save=-1ms", "--max-calls=-5", "--resume-grace=-1s"} {
+	for _, flag := range []string{"--max-depth=-1", "--max-shared=-1", "--visibility=-1s",
+		"--worker-save=-1ms", "--max-calls=-5", "--resume-grace=-1s"} {
 		got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"), flag)
 		require.Equal(t, 2, got.code, flag)
 		name, _, _ := strings.Cut(flag, "=")
@@ -106,7 +117,8 @@ func TestNegativeNumbersAreRefused(t *testing.T) {
 func TestPasswordsAreNotPrinted(t *testing.T) {
 	require.Equal(t, "postgres://me@db:5432/troupe", troupe.StoreName("postgres://me:secret@db/troupe?password=secret"))
 	require.Equal(t, "sqlite:t@=?.db", troupe.StoreName("sqlite:t@=?.db"))
-	for _, store := range []string{"postgres://me:secret/x@127.0.0.1:1/troupe", "postgres://me:x@secret@127.0.0.1:1/troupe", "postgres://me@127.0.0.1:1/troupe?password=secret",
+	for _, store := range []string{"postgres://me:secret/x@127.0.0.1:1/troupe",
+		"postgres://me:x@secret@127.0.0.1:1/troupe", "postgres://me@127.0.0.1:1/troupe?password=secret",
 		"host=127.0.0.1 port=1 user=me password=secret", "mysql://me:secret@db/troupe", "postgres:me:secret@db"} {
 		got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", store)
 		require.Equal(t, 1, got.code)
@@ -167,7 +179,9 @@ func TestAWorkerOfTheUsersReplacesTheDemoServiceOfItsName(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("flows", 0o700))
-	require.NoError(t, os.WriteFile("flows/shop.yaml", []byte("nodes: {pay: {service: pay}, refund: {service: refund}, assess: {service: assess, route: queue}}\n"), 0o600))
+	require.NoError(t, os.WriteFile("flows/shop.yaml",
+		[]byte("nodes: {pay: {service: pay}, refund: {service: refund}, assess: {service: "+
+			"assess, route: queue}}\n"), 0o600))
 	line, out := background(t, "dev", "--listen", "127.0.0.1:0", "--log-level", "error")
 	url := urlIn(t, line)
 	out.waitFor(t, "demo services: transform, ")
@@ -176,7 +190,8 @@ func TestAWorkerOfTheUsersReplacesTheDemoServiceOfItsName(t *testing.T) {
 	awaitWorker(t, url, "assess")
 	for service, mode := range map[string]string{"pay": "push", "assess": "pull", "refund": "attach"} {
 		own := service + "-of-mine"
-		_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--id", own, "--mode", mode, "--url", "http://127.0.0.1:0", "--exec", service+`=echo '"own `+service+`"'`)
+		_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--id", own,
+			"--mode", mode, "--url", "http://127.0.0.1:0", "--exec", service+`=echo '"own `+service+`"'`)
 		c, err := client.New(url, client.Options{})
 		require.NoError(t, err)
 		require.Eventually(t, func() bool { _, err := c.Worker(t.Context(), own); return err == nil }, time.Minute, 10*time.Millisecond)
@@ -253,7 +268,8 @@ nodes:
 		awaitWorker(t, url, mode)
 		got := call(t, "task", "start", mode, "--wait", "--server", url, "--output", "json")
 		require.Equal(t, 0, got.code, got.stdout)
-		require.JSONEq(t, fmt.Sprintf(`{"x": ["%[1]s x 0/2 1 task", "%[1]s x 1/2 1 task"]}`, mode), string(parse[wire.Task](t, got.stdout).Result))
+		require.JSONEq(t, fmt.Sprintf(`{"x": ["%[1]s x 0/2 1 task", "%[1]s x 1/2 1 task"]}`, mode),
+			string(parse[wire.Task](t, got.stdout).Result))
 	}
 }
 
@@ -289,7 +305,8 @@ func TestTheHelpOfWorkerNamesExec(t *testing.T) {
 
 func TestWorkersOfTheDemoAreCommandsToo(t *testing.T) {
 	url := startServe(t)
-	for mode, says := range map[string]string{"--mode=push": "A push", "--mode=pull": "A pull", "--mode=attach": "An attached", "--attach": "An attached"} {
+	for mode, says := range map[string]string{"--mode=push": "A push", "--mode=pull": "A pull",
+		"--mode=attach": "An attached", "--attach": "An attached"} {
 		line, _ := background(t, "worker", "--server", url, mode, "--url", "http://127.0.0.1:0", "--log-level", "error")
 		require.Contains(t, line, says+" worker offers")
 	}
@@ -337,10 +354,13 @@ func TestEverythingAMemberPrintsIsJSONWhenAsked(t *testing.T) {
 	failed := messages["a task has failed"]
 	require.Equal(t, []any{"broken", "double"}, []any{failed["flow"], failed["node"]})
 	require.NotEmpty(t, failed["task"])
-	for _, line := range []string{"request", "the member is asked to stop: it takes nothing new, and hands over what it owns where there are others", "the member has stopped"} {
+	for _, line := range []string{"request",
+		"the member is asked to stop: it takes nothing new, and hands over what it owns where " +
+			"there are others", "the member has stopped"} {
 		require.Contains(t, messages, line)
 	}
-	refused := slices.ContainsFunc(slices.Collect(maps.Keys(messages)), func(m string) bool { return strings.Contains(m, "another member is using this store") })
+	refused := slices.ContainsFunc(slices.Collect(maps.Keys(messages)),
+		func(m string) bool { return strings.Contains(m, "another member is using this store") })
 	require.True(t, refused, "%v", messages)
 }
 
@@ -351,7 +371,8 @@ func TestWorkersThatComeAndGoAreLogged(t *testing.T) {
 	from, to := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--store", store, "--worker-ttl", "1s", "--worker-save", "100ms"}, strings.NewReader(""), to, &stderr)
+		code <- run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--store", store,
+			"--worker-ttl", "1s", "--worker-save", "100ms"}, strings.NewReader(""), to, &stderr)
 		to.Close()
 	}()
 	said := bufio.NewReader(from)

@@ -59,7 +59,8 @@ func (c *statsCmd) printFlow(ctx context.Context, a *app, server *client.Client)
 		fields = append(fields, n.name, strconv.FormatInt(n.count, 10))
 	}
 	if t.Completed+t.Failed+t.Canceled > 0 {
-		fields = append(fields, "Took", fmt.Sprintf("half %s, 95%% %s, 99%% %s", formatMillis(t.Duration.P50), formatMillis(t.Duration.P95), formatMillis(t.Duration.P99)))
+		fields = append(fields, "Took", fmt.Sprintf("half %s, 95%% %s, 99%% %s",
+			formatMillis(t.Duration.P50), formatMillis(t.Duration.P95), formatMillis(t.Duration.P99)))
 	}
 	if err := printFields(a.stdout, fields...); err != nil || len(st.Nodes) == 0 {
 		return err
@@ -69,7 +70,8 @@ func (c *statsCmd) printFlow(ctx context.Context, a *app, server *client.Client)
 }
 
 func nodeTable(nodes []wire.NodeStats) table {
-	t := table{header: []string{"NODE", "COUNT", "FAILED", "RETRIED", "SKIPPED", "P50", "P95", "P99", "WAIT P95", "LAST FAILED"}, spare: []string{"LAST FAILED", "SKIPPED", "P99"}}
+	t := table{header: []string{"NODE", "COUNT", "FAILED", "RETRIED", "SKIPPED", "P50", "P95",
+		"P99", "WAIT P95", "LAST FAILED"}, spare: []string{"LAST FAILED", "SKIPPED", "P99"}}
 	for _, n := range nodes {
 		name, wait := n.Key, ""
 		if n.Scope != "" {
@@ -82,7 +84,8 @@ func nodeTable(nodes []wire.NodeStats) table {
 		for _, count := range []int64{n.Count, n.Failed, n.Retried, n.Skipped} {
 			row = append(row, strconv.FormatInt(count, 10))
 		}
-		t.rows = append(t.rows, append(row, formatMillis(n.Duration.P50), formatMillis(n.Duration.P95), formatMillis(n.Duration.P99), wait, n.LastFailed))
+		t.rows = append(t.rows, append(row, formatMillis(n.Duration.P50),
+			formatMillis(n.Duration.P95), formatMillis(n.Duration.P99), wait, n.LastFailed))
 	}
 	return t
 }
@@ -100,7 +103,8 @@ func (c *statsCmd) printOverview(ctx context.Context, a *app, server *client.Cli
 		fields = append(fields, n.State, formatTally(n.ListedTasks))
 	}
 	for _, r := range o.Recent {
-		fields = append(fields, "last "+r.Window, fmt.Sprintf("%s started, %s completed, %s failed", formatTally(r.Started), formatTally(r.Completed), formatTally(r.Failed)))
+		fields = append(fields, "last "+r.Window, fmt.Sprintf("%s started, %s completed, %s failed",
+			formatTally(r.Started), formatTally(r.Completed), formatTally(r.Failed)))
 	}
 	fields = append(fields, "workers", fmt.Sprintf("%d online, %d offline", o.Workers.Online, o.Workers.Offline))
 	if err := printFields(a.stdout, fields...); err != nil || len(o.Failing.Groups) == 0 {

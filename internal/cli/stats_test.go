@@ -21,7 +21,10 @@ func TestStatisticsOfTheEngineAndOfAFlowArePrinted(t *testing.T) {
 	require.Regexp(t, `broken +1 +boom: no worker for service nobody#`, got.stdout)
 	require.Equal(t, 1, told[wire.Overview](t, "stats", "--server", server).Failing.Groups[0].Count)
 
-	require.Eventually(t, func() bool { return told[wire.FlowStats](t, "stats", "broken", "--server", server).Tasks.Failed == 1 }, 30*time.Second, 100*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return told[wire.FlowStats](t, "stats", "broken",
+			"--server", server).Tasks.Failed == 1
+	}, 30*time.Second, 100*time.Millisecond)
 	for _, when := range [][]string{{"--window", "1h"}, {"--from", "2h"}, {"--version", "1"}} {
 		got = call(t, append([]string{"stats", "broken", "--server", server}, when...)...)
 		require.Zero(t, got.code, got.stderr)

@@ -15,7 +15,8 @@ func aTable() table {
 	return table{
 		header: []string{"TASK", "FLOW", "STATE", "STEPS", "NODE", "STARTED", "ERROR"},
 		rows: [][]string{
-			{anID, "order", "failed", "12", "charge", "2026-01-31 10:00:00Z", "the card was declined by the bank, which says that it has expired"},
+			{anID, "order", "failed", "12", "charge", "2026-01-31 10:00:00Z",
+				"the card was declined by the bank, which says that it has expired"},
 			{anID, "a-flow-with-a-very-long-slug-indeed", "running (paused)", "1", "approve", "2026-01-31 10:00:00Z", ""},
 		},
 		spare: []string{"STEPS", "NODE", "STARTED"},

@@ -45,7 +45,8 @@ func (c *taskStartCmd) Run(ctx context.Context, a *app) error {
 		return errDryWait
 	}
 	if c.Each != "" && (c.Wait || c.DryRun || c.hasInput()) {
-		return newUsageError("with --each the values in the file are what tasks are started with, and none of them is waited for or a dry run")
+		return newUsageError("with --each the values in the file are what tasks are started " +
+			"with, and none of them is waited for or a dry run")
 	}
 	server, err := c.newClient()
 	if err != nil {
@@ -98,7 +99,8 @@ func (c *remoteFlags) waitFor(ctx context.Context, a *app, server *client.Client
 }
 
 func printEnded(a *app, t *wire.Task) error {
-	return printFields(a.stdout, "Task", t.ID, "State", stateOf(&t.TaskSummary), "Steps", fmt.Sprint(t.Steps), "Time", formatElapsed(t.CreatedAt, t.EndedAt),
+	return printFields(a.stdout, "Task", t.ID, "State", stateOf(&t.TaskSummary), "Steps",
+		fmt.Sprint(t.Steps), "Time", formatElapsed(t.CreatedAt, t.EndedAt),
 		"Error", t.Error, "Result", string(t.Result))
 }
 
@@ -129,9 +131,11 @@ func (c *taskListCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	t := table{header: []string{"TASK", "FLOW", "STATE", "STEPS", "NODE", "STARTED", "TIME", "ERROR"}, spare: []string{"STEPS", "NODE", "TIME", "STARTED"}}
+	t := table{header: []string{"TASK", "FLOW", "STATE", "STEPS", "NODE", "STARTED", "TIME",
+		"ERROR"}, spare: []string{"STEPS", "NODE", "TIME", "STARTED"}}
 	return printPage(a, c.outputFlag, tasks, t, func(t *wire.TaskSummary) []string {
-		return []string{t.ID, t.Flow, stateOf(t), fmt.Sprint(t.Steps), t.Node, formatTime(t.CreatedAt), formatElapsed(t.CreatedAt, t.EndedAt), truncateText(t.Error, 60)}
+		return []string{t.ID, t.Flow, stateOf(t), fmt.Sprint(t.Steps), t.Node,
+			formatTime(t.CreatedAt), formatElapsed(t.CreatedAt, t.EndedAt), truncateText(t.Error, 60)}
 	})
 }
 

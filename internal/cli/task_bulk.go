@@ -56,7 +56,8 @@ func setFilter(f *wire.TaskFilter, name, value string) (err error) {
 	lists := map[string]*[]string{"flow": &f.Flow, "state": &f.State, "label": &f.Label, "waits": &f.Waits}
 	texts := map[string]*string{"id_prefix": &f.IDPrefix, "q": &f.Text, "error": &f.Failure, "node": &f.Node, "queued": &f.Queued}
 	numbers := map[string]*int64{"duration_min": &f.DurationMin, "duration_max": &f.DurationMax}
-	times := map[string]*wire.Time{"since": &f.CreatedFrom, "created_from": &f.CreatedFrom, "created_to": &f.CreatedTo, "ended_from": &f.EndedFrom, "ended_to": &f.EndedTo}
+	times := map[string]*wire.Time{"since": &f.CreatedFrom, "created_from": &f.CreatedFrom,
+		"created_to": &f.CreatedTo, "ended_from": &f.EndedFrom, "ended_to": &f.EndedTo}
 	switch {
 	case lists[name] != nil:
 		*lists[name] = append(*lists[name], value)
@@ -78,7 +79,9 @@ func setFilter(f *wire.TaskFilter, name, value string) (err error) {
 }
 
 func unknownFilter(name string) error {
-	near := flow.Nearest(name, []string{"flow", "version", "state", "label", "error", "waits", "queued", "node", "q", "id_prefix", "since", "created_from", "created_to", "ended_from", "ended_to", "duration_min", "duration_max"})
+	near := flow.Nearest(name, []string{"flow", "version", "state", "label", "error", "waits",
+		"queued", "node", "q", "id_prefix", "since", "created_from", "created_to", "ended_from",
+		"ended_to", "duration_min", "duration_max"})
 	if near == "" {
 		return newUsageError("--filter: there is no filter %q", name)
 	}
@@ -105,7 +108,8 @@ func (c *manyArg) runBulk(ctx context.Context, a *app, b wire.Bulk) error {
 		if err != nil {
 			return fmt.Errorf("after %s: %w", bulkText(&all), err)
 		}
-		all.Tasks, all.Changed, all.Unchanged, all.Refused = all.Tasks+done.Tasks, all.Changed+done.Changed, all.Unchanged+done.Unchanged, all.Refused+done.Refused
+		all.Tasks, all.Changed, all.Unchanged, all.Refused = all.Tasks+done.Tasks,
+			all.Changed+done.Changed, all.Unchanged+done.Unchanged, all.Refused+done.Refused
 		all.Refusals, all.Started = append(all.Refusals, done.Refusals...), append(all.Started, done.Started...)
 		if b.Cursor = done.Next; b.Cursor == "" {
 			return c.showBulk(a, &all)
@@ -198,7 +202,8 @@ func printRefusals(a *app, refusals []wire.BulkRefusal) error {
 }
 
 // bulkDid holds the past participles of actions.
-var bulkDid = map[string]string{"retry": "retried", "cancel": "canceled", "pause": "paused", "resume": "resumed", "rerun": "done again", "fork": "gone on from"}
+var bulkDid = map[string]string{"retry": "retried", "cancel": "canceled", "pause": "paused",
+	"resume": "resumed", "rerun": "done again", "fork": "gone on from"}
 
 func bulkText(done *wire.BulkDone) string {
 	text := fmt.Sprintf("%s: %d %s", formatCount(done.Tasks, "task"), done.Changed, bulkDid[done.Action])

@@ -32,7 +32,8 @@ func TestManyTasksArePickedByAFilter(t *testing.T) {
 	require.Equal(t, []any{0, "2 tasks: 2 paused\n"}, []any{got.code, got.stdout}, got.stderr)
 	got = cmd("task", "pause", "--filter", "since=1h", "--filter", "state=running", "--yes")
 	require.Equal(t, 1, got.code, "two refuse it")
-	require.Regexp(t, `(?s)^3 tasks: 1 paused, 2 refused\n\nTASK +REFUSED BECAUSE|^3 tasks: 1 paused, 2 refused\nTASK +REFUSED BECAUSE`, got.stdout)
+	require.Regexp(t, `(?s)^3 tasks: 1 paused, 2 refused\n\nTASK +REFUSED BECAUSE|^3 tasks: 1 `+
+		`paused, 2 refused\nTASK +REFUSED BECAUSE`, got.stdout)
 	done := parse[wire.BulkDone](t, cmd("task", "resume", "--filter", "flow=approve", "-y", "-o", "json").stdout)
 	require.Equal(t, []int{3, 3, 0}, []int{done.Tasks, done.Changed, done.Refused})
 	require.Equal(t, "3 tasks: 3 canceled\n", cmd("task", "cancel", "--force", "--filter", "flow=approve", "--yes").stdout)
@@ -44,7 +45,10 @@ func TestManyTasksArePickedByAFilter(t *testing.T) {
 	got = cmd("task", "retry", "--filter", "flow=approve")
 	require.Equal(t, result{0, "", "There is no task to retry.\n"}, got)
 
-	for _, args := range [][]string{{"cancel"}, {"cancel", "x", "--filter", "flow=approve"}, {"pause", "--node", "ask", "--filter", "flow=approve"}, {"retry", "--filter", "flow=approve", "--version", "newest"}, {"rerun", "--filter", "flow=approve", "--wait"}, {"rerun"},
+	for _, args := range [][]string{{"cancel"}, {"cancel", "x", "--filter", "flow=approve"},
+		{"pause", "--node", "ask", "--filter", "flow=approve"},
+		{"retry", "--filter", "flow=approve", "--version", "newest"},
+		{"rerun", "--filter", "flow=approve", "--wait"}, {"rerun"},
 		{"retry", "--filter", "version=new"}, {"retry", "--filter", "since=once"}} {
 		require.Equal(t, exitUsage, cmd(append([]string{"task"}, args...)...).code, args)
 	}

@@ -42,7 +42,8 @@ func (c *heldArg) stepName() wire.StepName { return (&stepArg{Step: c.Node}).ste
 
 // sendCommand sends a command to one step of each task, to whole tasks, or to all tasks that
 // --filter selects.
-func (c *heldArg) sendCommand(ctx context.Context, a *app, action string, step, task func(*client.Client, string) (*wire.TaskSummary, error)) error {
+func (c *heldArg) sendCommand(ctx context.Context, a *app, action string, step,
+	task func(*client.Client, string) (*wire.TaskSummary, error)) error {
 	switch picked, err := c.usesFilter(); {
 	case err != nil:
 		return err

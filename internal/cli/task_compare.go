@@ -39,7 +39,8 @@ func (c *taskCompareCmd) Run(ctx context.Context, a *app) error {
 
 func (c *taskCompareCmd) printComparison(a *app, told *wire.Comparison) error {
 	for i, t := range []*wire.TaskSummary{&told.A, &told.B} {
-		fmt.Fprintf(a.stdout, "%c  %s  %s v%d  %s  %s\n", 'A'+i, sanitizeText(t.ID), sanitizeText(t.Flow), t.Version, sanitizeText(stateOf(t)), formatElapsed(t.CreatedAt, t.EndedAt))
+		fmt.Fprintf(a.stdout, "%c  %s  %s v%d  %s  %s\n", 'A'+i, sanitizeText(t.ID),
+			sanitizeText(t.Flow), t.Version, sanitizeText(stateOf(t)), formatElapsed(t.CreatedAt, t.EndedAt))
 	}
 	fmt.Fprintf(a.stdout, "%d the same, %d different, %d only in A, %d only in B\n", told.Same, told.Different, told.OnlyA, told.OnlyB)
 	t := table{header: []string{"STEP", "A", "B", "TIME A", "TIME B", "DIFFERS"}, spare: []string{"TIME A", "TIME B"}}
@@ -48,7 +49,8 @@ func (c *taskCompareCmd) printComparison(a *app, told *wire.Comparison) error {
 		if both := p.A != nil && p.B != nil; c.Different && both && len(p.Differs) == 0 {
 			continue
 		}
-		t.rows = append(t.rows, []string{stepOf(&wire.ForkStep{Scope: p.Scope, Node: p.Node, Visit: p.Visit}), visitText(p.A), visitText(p.B), visitTime(p.A), visitTime(p.B), differsText(p)})
+		t.rows = append(t.rows, []string{stepOf(&wire.ForkStep{Scope: p.Scope, Node: p.Node,
+			Visit: p.Visit}), visitText(p.A), visitText(p.B), visitTime(p.A), visitTime(p.B), differsText(p)})
 	}
 	if told.Cut {
 		fmt.Fprintln(a.stderr, "There is more: only the first visits of each task are compared.")

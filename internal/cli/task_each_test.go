@@ -50,7 +50,8 @@ func TestInvalidValuesInAFileAreReported(t *testing.T) {
 	require.Contains(t, got.stderr, "half.jsonl: value 2 cannot be read: unexpected EOF")
 
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), append([]string{"task", "start", "double", "--each", "-"}, at...), strings.NewReader(`{"n":1} {"n":2}`), &stdout, &stderr)
+	code := run(t.Context(), append([]string{"task", "start", "double", "--each", "-"}, at...),
+		strings.NewReader(`{"n":1} {"n":2}`), &stdout, &stderr)
 	require.Equal(t, 0, code, stderr.String())
 	require.Len(t, strings.Fields(stdout.String()), 2)
 

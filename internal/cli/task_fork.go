@@ -84,10 +84,13 @@ func (o outputFlag) showFork(a *app, f *wire.Forked) error {
 		return printJSON(a.stdout, f)
 	}
 	if f.ID != "" {
-		_, err := fmt.Fprintf(a.stdout, "%s  goes on from %s with version %d: %s kept, %s done again\n", sanitizeText(f.ID), sanitizeText(f.From), f.Version, formatSteps(f.KeptSteps), formatSteps(f.AgainSteps))
+		_, err := fmt.Fprintf(a.stdout,
+			"%s  goes on from %s with version %d: %s kept, %s done again\n", sanitizeText(f.ID),
+			sanitizeText(f.From), f.Version, formatSteps(f.KeptSteps), formatSteps(f.AgainSteps))
 		return err
 	}
-	fmt.Fprintf(a.stdout, "A new task of version %d would go on from %s: %s kept, %s done again\n", f.Version, sanitizeText(f.From), formatSteps(f.KeptSteps), formatSteps(f.AgainSteps))
+	fmt.Fprintf(a.stdout, "A new task of version %d would go on from %s: %s kept, %s done again\n",
+		f.Version, sanitizeText(f.From), formatSteps(f.KeptSteps), formatSteps(f.AgainSteps))
 	var rows [][]string
 	for _, s := range f.Keeps {
 		rows = append(rows, []string{stepOf(&s), "kept", "", s.Output})

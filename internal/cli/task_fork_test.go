@@ -22,7 +22,8 @@ func TestATaskIsForkedAtAnyMoment(t *testing.T) {
 	require.Equal(t, []any{id, true}, []any{forked.From, forked.Created})
 	require.Equal(t, "running", parse[wire.Task](t, cmd("task", "show", forked.ID, "-o", "json").stdout).State)
 
-	forked = parse[wire.Forked](t, cmd("task", "fork", id, "--at", "1", "--set", "shared.decision=true", "--set", "shared.note=by hand", "-o", "json").stdout)
+	forked = parse[wire.Forked](t, cmd("task", "fork", id, "--at", "1", "--set",
+		"shared.decision=true", "--set", "shared.note=by hand", "-o", "json").stdout)
 	require.Zero(t, cmd("task", "watch", forked.ID).code)
 	shared := parse[wire.Task](t, cmd("task", "show", forked.ID, "-o", "json").stdout).Shared
 	require.Equal(t, []string{"true", `"by hand"`}, []string{string(shared["decision"]), string(shared["note"])})

@@ -64,7 +64,9 @@ func placeOf(p *wire.Place) string {
 
 func eventText(e *wire.Event) string {
 	var parts []string
-	for _, part := range []string{e.State, withPrefix("reason ", e.Reason), withPrefix("action ", e.Action), withPrefix("next ", e.Next), withPrefix("key ", e.Key), withPrefix("by ", e.By),
+	for _, part := range []string{e.State, withPrefix("reason ", e.Reason),
+		withPrefix("action ", e.Action), withPrefix("next ", e.Next), withPrefix("key ", e.Key),
+		withPrefix("by ", e.By),
 		withPrefix("worker ", e.Worker), withPrefix("output ", string(e.Output)), withPrefix("error ", e.Error)} {
 		if part != "" {
 			parts = append(parts, part)
@@ -83,10 +85,13 @@ func (c *taskHistoryCmd) printRuns(ctx context.Context, a *app, server *client.C
 	}
 	var rows [][]string
 	for _, r := range runs {
-		rows = append(rows, []string{fmt.Sprintf("%s#%d", nodeID{r.Scope, r.Node}, r.Visit), orElse(r.Branch, fmt.Sprint(r.Unit)), fmt.Sprint(r.Attempt),
-			r.State, orElse(r.Reason, r.Action), r.Worker, formatPreciseTime(r.StartedAt), formatElapsed(r.StartedAt, r.EndedAt), truncateText(orElse(r.Error, string(r.Output)), 60)})
+		rows = append(rows, []string{fmt.Sprintf("%s#%d", nodeID{r.Scope, r.Node}, r.Visit),
+			orElse(r.Branch, fmt.Sprint(r.Unit)), fmt.Sprint(r.Attempt),
+			r.State, orElse(r.Reason, r.Action), r.Worker, formatPreciseTime(r.StartedAt),
+			formatElapsed(r.StartedAt, r.EndedAt), truncateText(orElse(r.Error, string(r.Output)), 60)})
 	}
-	return printTable(a.stdout, []string{"NODE", "UNIT", "ATTEMPT", "STATE", "ACTION OR REASON", "WORKER", "STARTED", "TIME", "OUTPUT OR ERROR"}, rows)
+	return printTable(a.stdout, []string{"NODE", "UNIT", "ATTEMPT", "STATE", "ACTION OR REASON",
+		"WORKER", "STARTED", "TIME", "OUTPUT OR ERROR"}, rows)
 }
 
 // attemptLog is the output of one attempt.

@@ -22,7 +22,8 @@ type taskLogsCmd struct {
 
 // Help describes the output.
 func (taskLogsCmd) Help() string {
-	return "Each line begins with the node, visit, unit and attempt that it is of. --output json prints the lines with all that is known of them, one a line."
+	return "Each line begins with the node, visit, unit and attempt that it is of. --output " +
+		"json prints the lines with all that is known of them, one a line."
 }
 
 func (c *taskLogsCmd) Run(ctx context.Context, a *app) error {
@@ -82,7 +83,8 @@ func (c *taskLogsCmd) printEntry(a *app, l *wire.LogEntry) error {
 		return printLine(a.stdout, l)
 	}
 	if l.Missing != nil {
-		fmt.Fprintf(a.stdout, "%s | … cut here: %d characters (%d lines) are not kept\n", sanitizeText(placeOf(&l.Place)), l.Missing.Chars, l.Missing.Lines)
+		fmt.Fprintf(a.stdout, "%s | … cut here: %d characters (%d lines) are not kept\n",
+			sanitizeText(placeOf(&l.Place)), l.Missing.Chars, l.Missing.Lines)
 	}
 	var b strings.Builder
 	if c.Times {

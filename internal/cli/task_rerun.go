@@ -24,7 +24,8 @@ func (c *taskRerunCmd) Run(ctx context.Context, a *app) error {
 	case err != nil:
 		return err
 	case picked && (c.Wait || c.DryRun || c.Params != "" || len(c.Param) > 0):
-		return newUsageError("--filter has tasks done again as they were begun: params, --dry-run and --wait are for tasks that are named by their ids")
+		return newUsageError("--filter has tasks done again as they were begun: params, " +
+			"--dry-run and --wait are for tasks that are named by their ids")
 	case c.Wait && c.DryRun:
 		return errDryWait
 	case picked:
@@ -53,6 +54,7 @@ func (c *taskRerunCmd) rerunTask(ctx context.Context, a *app, server *client.Cli
 		fmt.Fprintf(a.stdout, "A new task of version %d that does again what %s does:\n", started.Version, sanitizeText(started.From))
 		return showForesight(a, started.Foresight)
 	}
-	_, err = fmt.Fprintf(a.stdout, "%s  does again what %s does, with version %d\n", sanitizeText(started.ID), sanitizeText(started.From), started.Version)
+	_, err = fmt.Fprintf(a.stdout, "%s  does again what %s does, with version %d\n",
+		sanitizeText(started.ID), sanitizeText(started.From), started.Version)
 	return err
 }

@@ -28,7 +28,8 @@ func (c *taskRetryCmd) Run(ctx context.Context, a *app) error {
 	case err != nil:
 		return err
 	case picked && (c.Params != "" || len(c.Param)+len(c.Set) > 0 || c.DryRun || c.Node != ""):
-		return newUsageError("--filter has tasks go on where they failed, with --version or --from in new ones: the other flags are for tasks that are named by their ids")
+		return newUsageError("--filter has tasks go on where they failed, with --version or " +
+			"--from in new ones: the other flags are for tasks that are named by their ids")
 	case picked && anew:
 		return c.bulkAnew(ctx, a, wire.Bulk{Action: "fork", From: c.From}, c.Version)
 	case picked:

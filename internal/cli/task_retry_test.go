@@ -30,7 +30,9 @@ func TestAFailedTaskIsRetriedWithAnotherVersion(t *testing.T) {
 
 	got = cmd("task", "retry", id, "--version", "newest", "--dry-run")
 	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
-	require.Regexp(t, `(?s)^A new task of version 2 would go on from `+id+`: 1 step kept, \d steps? done again\n.*read +kept.*check +again +its node does something else in that version`, got.stdout)
+	require.Regexp(t, `(?s)^A new task of version 2 would go on from `+id+
+		`: 1 step kept, \d steps? done again\n.*read +kept.*check +again +its node does `+
+		`something else in that version`, got.stdout)
 	got = cmd("task", "retry", id, "--version", "2", "-p", "year=2026")
 	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
 	next, _, _ := strings.Cut(got.stdout, " ")
@@ -84,7 +86,8 @@ func TestATaskIsDoneAgainInANewOne(t *testing.T) {
 	require.Equal(t, 0, cmd("task", "watch", next).code)
 	got = cmd("task", "compare", id, next)
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Regexp(t, `(?s)A  `+id+`  double v1  completed.*B  `+next+`.*1 the same, 0 different, 0 only in A, 0 only in B\n.*double +completed +completed`, got.stdout)
+	require.Regexp(t, `(?s)A  `+id+`  double v1  completed.*B  `+next+
+		`.*1 the same, 0 different, 0 only in A, 0 only in B\n.*double +completed +completed`, got.stdout)
 	other := strings.TrimSpace(cmd("task", "start", "double", "-p", "n=3").stdout)
 	require.Equal(t, 0, cmd("task", "watch", other).code)
 	require.Regexp(t, `double +completed +completed .*output: 42 / 6\n`, cmd("task", "compare", id, other, "--different").stdout)
@@ -93,7 +96,9 @@ func TestATaskIsDoneAgainInANewOne(t *testing.T) {
 func TestOneStepIsHeldAndRetried(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
-	require.Equal(t, 0, cmd("flow", "apply", write(t, "apart.yaml", "mode: dag\non_error: continue\nnodes:\n  a: {route: direct}\n  b: {route: direct}\n  c: {route: direct, depends_on: [a]}\n")).code)
+	require.Equal(t, 0, cmd("flow", "apply",
+		write(t, "apart.yaml", "mode: dag\non_error: continue\nnodes:\n  a: {route: direct}\n  "+
+			"b: {route: direct}\n  c: {route: direct, depends_on: [a]}\n")).code)
 	id := strings.TrimSpace(cmd("task", "start", "apart").stdout)
 	require.Equal(t, 0, cmd("task", "pause", id, "--node", "c").code)
 	require.Regexp(t, `c +executor +created +held back`, cmd("task", "show", id, "--steps").stdout)

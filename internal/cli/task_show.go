@@ -113,7 +113,8 @@ func showTask(a *app, t *wire.Task, steps []wire.Step, tries map[stepVisit]lastA
 	}
 	err := printFields(a.stdout, "Task", t.ID, "Flow", fmt.Sprintf("%s, version %d", t.Flow, t.Version), "State", stateOf(&t.TaskSummary),
 		"Labels", strings.Join(labels, " "), "Node", t.Node, "Last action", t.LastAction, "Steps", stepsOf(t),
-		"Forked from", t.Forked, "Started", formatTime(t.CreatedAt), "Ended", formatTime(t.EndedAt), "Time", formatElapsed(t.CreatedAt, t.EndedAt), "Error", t.Error,
+		"Forked from", t.Forked, "Started", formatTime(t.CreatedAt), "Ended", formatTime(t.EndedAt),
+		"Time", formatElapsed(t.CreatedAt, t.EndedAt), "Error", t.Error,
 		"Params", string(t.Params), "Shared", strings.TrimSpace(shared.String()), "Result", string(t.Result))
 	if err != nil {
 		return err
@@ -157,7 +158,8 @@ func stepsOf(t *wire.Task) string {
 	if n == nil {
 		return fmt.Sprint(t.Steps)
 	}
-	return fmt.Sprintf("%d completed, %d started, %d failed, %d skipped, %d to come", n.Completed, n.Started, n.Failed, n.Skipped, n.Created)
+	return fmt.Sprintf("%d completed, %d started, %d failed, %d skipped, %d to come", n.Completed,
+		n.Started, n.Failed, n.Skipped, n.Created)
 }
 
 func showSteps(a *app, steps []wire.Step, tries map[stepVisit]lastAttempt) error {
@@ -168,7 +170,9 @@ func showSteps(a *app, steps []wire.Step, tries map[stepVisit]lastAttempt) error
 			units = fmt.Sprintf("%d/%d", s.Units.Done, s.Units.Total) + failedUnits(s.Units.Failed)
 		}
 		last := tries[stepVisit{nodeID{s.Scope, s.Node}, s.Visit}]
-		rows = append(rows, []string{nodeID{s.Scope, s.Node}.String(), s.Kind, s.State, units, last.attemptText(), last.by, formatElapsed(s.EnteredAt, s.EndedAt), truncateText(stepText(&s), 80)})
+		rows = append(rows, []string{nodeID{s.Scope, s.Node}.String(), s.Kind, s.State, units,
+			last.attemptText(), last.by, formatElapsed(s.EnteredAt, s.EndedAt),
+			truncateText(stepText(&s), 80)})
 	}
 	fmt.Fprintln(a.stdout)
 	return printTable(a.stdout, []string{"STEP", "KIND", "STATE", "UNITS", "ATTEMPT", "EXECUTION", "TIME", "WHY"}, rows)
@@ -241,7 +245,8 @@ func showActive(a *app, steps []wire.Step) error {
 	}
 	var rows [][]string
 	for _, s := range steps {
-		row := []string{nodeID{s.Scope, s.Node}.String(), s.Kind, fmt.Sprint(s.Visit), "", "", "", "", formatTime(s.EnteredAt), formatTime(s.Due)}
+		row := []string{nodeID{s.Scope, s.Node}.String(), s.Kind, fmt.Sprint(s.Visit), "", "", "",
+			"", formatTime(s.EnteredAt), formatTime(s.Due)}
 		if u := s.Units; u.Total > 0 {
 			row[3] = fmt.Sprintf("%d/%d", u.Done, u.Total)
 			row[4], row[5], row[6] = fmt.Sprint(u.Failed), fmt.Sprint(u.InFlight), fmt.Sprint(u.Retrying)

@@ -64,7 +64,8 @@ func TestATaskIsStartedShownAndReadFromItsHistory(t *testing.T) {
 	require.NotContains(t, cmd("task", "list", "--state", "failed").stdout, id)
 
 	got = cmd("task", "show", id)
-	require.Regexp(t, `(?s)Flow: +double, version 1\nState: +completed\nLabels: +customer=7 triggered_by=cli\n.*Params: +\{"n":21\}`, got.stdout)
+	require.Regexp(t, `(?s)Flow: +double, version 1\nState: +completed\nLabels: +customer=7 `+
+		`triggered_by=cli\n.*Params: +\{"n":21\}`, got.stdout)
 	got = cmd("task", "history", id)
 	require.Regexp(t, `(?s)task_created.*step_entered +double#1.*attempt_ended.*task_ended +completed`, got.stdout)
 	got = cmd("task", "history", id, "--runs")
@@ -72,7 +73,8 @@ func TestATaskIsStartedShownAndReadFromItsHistory(t *testing.T) {
 
 	got = cmd("task", "watch", id)
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Regexp(t, `(?s)task started\n.*double: completed\n.*NODE +STATE.*double +completed +1 +1 +0.*completed after 1 step in`, got.stdout)
+	require.Regexp(t, `(?s)task started\n.*double: completed\n.*NODE +STATE.*double +completed `+
+		`+1 +1 +0.*completed after 1 step in`, got.stdout)
 
 	require.Contains(t, cmd("flow", "list").stdout, "double")
 	require.Regexp(t, `(?s)Version: +1.*"func": "mul"`, cmd("flow", "show", "double").stdout)
@@ -81,7 +83,8 @@ func TestATaskIsStartedShownAndReadFromItsHistory(t *testing.T) {
 func TestOutputOfAScriptIsShown(t *testing.T) {
 	at := []string{"--server", startServe(t, "--allow-scripts")}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
-	talk := write(t, "talk.yaml", "start: talk\nnodes:\n  talk:\n    exec_type: local_script\n    script: {code: \"echo one; printf 'two\\\\033[2J'\"}\n")
+	talk := write(t, "talk.yaml", "start: talk\nnodes:\n  talk:\n    exec_type: local_script\n  "+
+		"  script: {code: \"echo one; printf 'two\\\\033[2J'\"}\n")
 	require.Equal(t, 0, cmd("flow", "apply", talk).code)
 	id := parse[wire.Task](t, cmd("task", "start", "talk", "--wait", "-o", "json").stdout).ID
 	logged(t, 1, "two", append([]string{id}, at...)...)
@@ -92,7 +95,8 @@ func TestOutputOfAScriptIsShown(t *testing.T) {
 	require.Equal(t, 2, cmd("task", "history", id, "--logs", "--runs").code)
 
 	require.Equal(t, result{0, "talk#1 unit 0 attempt 1 | one\ntalk#1 unit 0 attempt 1 | two [2J\n", ""}, cmd("task", "logs", id))
-	require.Equal(t, cmd("task", "logs", id), cmd("task", "logs", id, "--follow", "--node", "talk", "--unit", "0", "--attempt", "1", "--stream", "stdout"))
+	require.Equal(t, cmd("task", "logs", id), cmd("task", "logs", id, "--follow", "--node", "talk",
+		"--unit", "0", "--attempt", "1", "--stream", "stdout"))
 	require.Empty(t, cmd("task", "logs", id, "--attempt", "2").stdout)
 	require.Equal(t, "one", parse[wire.LogEntry](t, strings.SplitAfter(cmd("task", "logs", id, "-o", "json").stdout, "\n")[0]).Text)
 	require.Equal(t, 1, cmd("task", "logs", "nope").code)
@@ -158,7 +162,9 @@ func TestATaskShowsThePositionOfItsJobInTheQueue(t *testing.T) {
 	require.Zero(t, cmd("flow", "apply", file).code)
 	cmd("task", "start", "w")
 	id := strings.TrimSpace(cmd("task", "start", "w").stdout)
-	require.Contains(t, cmd("task", "show", id).stdout, "Waits: a: a worker has to poll for service rare, 1 before it, and no worker is there that could take it")
+	require.Contains(t, cmd("task", "show", id).stdout,
+		"Waits: a: a worker has to poll for service rare, 1 before it, and no worker is there "+
+			"that could take it")
 }
 
 func TestATaskIsPausedResumedAndSignaled(t *testing.T) {
@@ -185,7 +191,8 @@ func TestEveryOutputIsJSONWhenAsked(t *testing.T) {
 	for _, args := range [][]string{
 		{"flow", "apply", write(t, "double.yaml", double)}, {"flow", "validate", write(t, "double.yaml", double)},
 		{"flow", "list"}, {"flow", "show", "double"},
-		{"task", "list"}, {"task", "show", id}, {"task", "show", open}, {"task", "history", id}, {"task", "history", id, "--runs"}, {"task", "history", id, "--logs"},
+		{"task", "list"}, {"task", "show", id}, {"task", "show", open}, {"task", "history", id},
+		{"task", "history", id, "--runs"}, {"task", "history", id, "--logs"},
 		{"task", "pause", open}, {"task", "resume", open}, {"task", "signal", open, "decision", `"rejected"`}, {"task", "cancel", open},
 	} {
 		got := cmd(args...)
@@ -235,7 +242,8 @@ func TestADefinitionWithoutTextIsAProblemOfItsFile(t *testing.T) {
 func TestADefinitionWithoutANameNeedsASlug(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	unnamed := "start: a\nnodes: {a: {kind: timer, params: {delay_ms: 0}}}\n"
-	require.Equal(t, exitUsage, run(t.Context(), append([]string{"flow", "apply", "-"}, server(t)...), strings.NewReader(unnamed), &stdout, &stderr))
+	require.Equal(t, exitUsage, run(t.Context(), append([]string{"flow", "apply", "-"},
+		server(t)...), strings.NewReader(unnamed), &stdout, &stderr))
 	require.Contains(t, stderr.String(), "nothing says what the flow is to be addressed by: name it with --slug")
 }
 
@@ -276,14 +284,23 @@ func TestErrorsContainAdvice(t *testing.T) {
 	}{
 		"no server":       {[]string{"flow", "list", "--server", "http://127.0.0.1:1"}, "no server answers at http://127.0.0.1:1 "},
 		"no server watch": {[]string{"task", "watch", "x", "--server", "http://127.0.0.1:1"}, "hint: start one with troupe serve"},
-		"no token":        {[]string{"flow", "list", "--server", url}, "a bearer token is needed\nhint: name one that the server was started with, or that an admin has made, by --token or TROUPE_TOKEN"},
-		"a wrong token":   {[]string{"flow", "list", "--server", url, "--token", "guessed"}, "the bearer token is wrong: it is none of this server's, or its time is over\nhint: name one"},
-		"no task":         {[]string{"task", "show", "x", "--server", url, "--token", "secret"}, "there is no task \"x\"\nhint: check the id"},
-		"no flow":         {[]string{"task", "start", "x", "--server", url, "--token", "secret"}, "hint: publish it first"},
-		"a folder":        {[]string{"flow", "run", t.TempDir(), "--server", url, "--token", "secret"}, "is a folder: name a file"},
-		"an empty folder": {[]string{"flow", "apply", t.TempDir(), "--server", url, "--token", "secret"}, "is a folder without definitions"},
-		"not a slug":      {[]string{"flow", "apply", odd, "--server", url, "--token", "secret"}, odd + ": slug \"-dd\" is not one"},
-		"no state":        {[]string{"task", "list", "--state", "x", "--server", url, "--token", "secret"}, "hint: known are: pending, "},
+		"no token": {[]string{"flow", "list", "--server", url},
+			"a bearer token is needed\nhint: name one that the server was started with, or that " +
+				"an admin has made, by --token or TROUPE_TOKEN"},
+		"a wrong token": {[]string{"flow", "list", "--server", url, "--token", "guessed"},
+			"the bearer token is wrong: it is none of this server's, or its time is over\nhint: name one"},
+		"no task": {[]string{"task", "show", "x", "--server", url, "--token", "secret"},
+			"there is no task \"x\"\nhint: check the id"},
+		"no flow": {[]string{"task", "start", "x", "--server", url, "--token", "secret"},
+			"hint: publish it first"},
+		"a folder": {[]string{"flow", "run", t.TempDir(), "--server", url, "--token", "secret"},
+			"is a folder: name a file"},
+		"an empty folder": {[]string{"flow", "apply", t.TempDir(), "--server", url, "--token",
+			"secret"}, "is a folder without definitions"},
+		"not a slug": {[]string{"flow", "apply", odd, "--server", url, "--token", "secret"},
+			odd + ": slug \"-dd\" is not one"},
+		"no state": {[]string{"task", "list", "--state", "x", "--server", url, "--token",
+			"secret"}, "hint: known are: pending, "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(t, tt.args...)

@@ -231,6 +231,8 @@ func (w *taskWatch) printSummary() error {
 	if p.state == "failed" && p.failed.node != "" && !strings.HasPrefix(p.err, p.failed.String()+":") {
 		where = " at " + p.failed.String()
 	}
-	fmt.Fprintln(w.stdout, sanitizeText(fmt.Sprintf("%s %s%s after %s in %s%s%s", w.task, p.state, where, formatCount(p.steps, "step"), formatDuration(p.ended.Sub(p.began)), formatFollowed(p.followed), withPrefix(": ", p.err))))
+	fmt.Fprintln(w.stdout, sanitizeText(fmt.Sprintf("%s %s%s after %s in %s%s%s", w.task, p.state,
+		where, formatCount(p.steps, "step"), formatDuration(p.ended.Sub(p.began)),
+		formatFollowed(p.followed), withPrefix(": ", p.err))))
 	return nil
 }

@@ -46,13 +46,15 @@ func explainDistrust(err error, server string) string {
 		return fmt.Sprintf("the certificate of %s has expired on %s\nhint: have it renewed; the server reads it again by itself",
 			server, invalid.Cert.NotAfter.UTC().Format(time.DateTime+" MST"))
 	case errors.As(err, &unknown):
-		return fmt.Sprintf("the certificate of %s is of an authority that is not known here\nhint: name the file of the authority with --ca or TROUPE_CA", server)
+		return fmt.Sprintf("the certificate of %s is of an authority that is not known "+
+			"here\nhint: name the file of the authority with --ca or TROUPE_CA", server)
 	case errors.As(err, &foreign):
 		return fmt.Sprintf("the certificate of %s is for others: %v\nhint: use a name that is in it", server, foreign)
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return fmt.Sprintf("%s does not speak TLS\nhint: write http:// in place of https://", server)
 	case errors.As(err, &alert) && alert.Op == "remote error":
-		return fmt.Sprintf("%s has ended the handshake (%v)\nhint: if it is about a certificate, show another one with --client-cert and --client-key", server, alert.Err)
+		return fmt.Sprintf("%s has ended the handshake (%v)\nhint: if it is about a "+
+			"certificate, show another one with --client-cert and --client-key", server, alert.Err)
 	}
 	return err.Error()
 }

@@ -29,7 +29,9 @@ func TestCommandsAndWorkersUseAMemberOverTLS(t *testing.T) {
 	got = call(t, append([]string{"task", "start", "shell", "--wait"}, trust...)...)
 	require.Equal(t, 0, got.code, got.stdout+got.stderr)
 
-	got = call(t, append([]string{"flow", "apply", write(t, "far.yaml", "nodes:\n  x: {service: echo, exec_type: remote, retry: {max_attempts: 100, delay: 50ms}}\n")}, trust...)...)
+	got = call(t, append([]string{"flow", "apply",
+		write(t, "far.yaml", "nodes:\n  x: {service: echo, exec_type: remote, retry: "+
+			"{max_attempts: 100, delay: 50ms}}\n")}, trust...)...)
 	require.Equal(t, 0, got.code, got.stderr)
 	_, _ = background(t, append([]string{"worker", "--mode", "attach", "--exec", "echo=cat", "--log-level", "error"}, trust...)...)
 	got = call(t, append([]string{"task", "start", "far", "--wait"}, trust...)...)
@@ -51,11 +53,15 @@ func TestFaultsOfTLSAreExplained(t *testing.T) {
 		args []string
 		want string
 	}{
-		"expired":           {[]string{"--server", expired(t, ca), "--ca", ca.File}, "has expired on "},
-		"unknown authority": {[]string{"--server", url}, "is of an authority that is not known here\nhint: name the file of the authority with --ca or TROUPE_CA"},
-		"no file":           {[]string{"--server", url, "--ca", "/nowhere.pem"}, "open /nowhere.pem"},
-		"plain to TLS":      {[]string{"--server", strings.Replace(url, "https:", "http:", 1)}, "this address speaks TLS\nhint: write https:// in place of http://"},
-		"TLS to plain":      {[]string{"--server", strings.Replace(plain.URL, "http:", "https:", 1)}, "does not speak TLS\nhint: write http://"},
+		"expired": {[]string{"--server", expired(t, ca), "--ca", ca.File}, "has expired on "},
+		"unknown authority": {[]string{"--server", url},
+			"is of an authority that is not known here\nhint: name the file of the authority " +
+				"with --ca or TROUPE_CA"},
+		"no file": {[]string{"--server", url, "--ca", "/nowhere.pem"}, "open /nowhere.pem"},
+		"plain to TLS": {[]string{"--server", strings.Replace(url, "https:", "http:", 1)},
+			"this address speaks TLS\nhint: write https:// in place of http://"},
+		"TLS to plain": {[]string{"--server", strings.Replace(plain.URL, "http:", "https:",
+			1)}, "does not speak TLS\nhint: write http://"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(t, append([]string{"flow", "list"}, tt.args...)...)

@@ -34,7 +34,8 @@ func (c *tokenCreateCmd) Run(ctx context.Context, a *app) error {
 	case c.isJSON():
 		return printJSON(a.stdout, made)
 	}
-	if err := printFields(a.stdout, "Name", made.Name, "Role", made.Role, "Expires", momentOrNone(made.ExpiresAt), "Token", made.Secret); err != nil {
+	if err := printFields(a.stdout, "Name", made.Name, "Role", made.Role, "Expires",
+		momentOrNone(made.ExpiresAt), "Token", made.Secret); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.stderr, "The token is shown this once.")
@@ -54,7 +55,8 @@ func (c *tokenListCmd) Run(ctx context.Context, a *app) error {
 	}
 	t := table{header: []string{"NAME", "ROLE", "LAST USED", "EXPIRES", "MADE", "BY"}, spare: []string{"BY", "MADE"}}
 	return printPage(a, c.outputFlag, tokens, t, func(k *wire.Token) []string {
-		return []string{k.Name, k.Role, orElse(momentOrNone(k.LastUsedAt), "never"), orElse(momentOrNone(k.ExpiresAt), "never"), formatTime(k.CreatedAt), k.CreatedBy}
+		return []string{k.Name, k.Role, orElse(momentOrNone(k.LastUsedAt), "never"),
+			orElse(momentOrNone(k.ExpiresAt), "never"), formatTime(k.CreatedAt), k.CreatedBy}
 	})
 }
 

@@ -103,7 +103,8 @@ func compareSources(sources []definitionSource) fileProblems {
 
 // newChecker returns a function that checks definitions: on a server if one is given, otherwise
 // locally.
-func (c *flowValidateCmd) newChecker(sources []definitionSource) (func(context.Context, definitionSource) (*wire.Validation, error), error) {
+func (c *flowValidateCmd) newChecker(sources []definitionSource) (func(context.Context,
+	definitionSource) (*wire.Validation, error), error) {
 	if c.Server == "" {
 		return func(_ context.Context, s definitionSource) (*wire.Validation, error) {
 			return c.checkLocally(s, sources), nil
@@ -152,7 +153,8 @@ func checkHere(s definitionSource, sources []definitionSource) define.Problems {
 		errors.As(err, &problems)
 		return problems
 	}
-	among := define.Embedding{Self: s.flowSlug(), Elsewhere: true, Lookup: func(name string) ([]byte, error) { return findDefinition(name, sources), nil }}
+	among := define.Embedding{Self: s.flowSlug(), Elsewhere: true,
+		Lookup: func(name string) ([]byte, error) { return findDefinition(name, sources), nil }}
 	if _, err := among.Embed(d, s.text); err != nil {
 		panic(fmt.Sprintf("looking among files does not fail: %v", err))
 	}
@@ -178,7 +180,8 @@ func noFlow(file string) []wire.DefinitionProblem {
 	if !cases.IsCases(file) {
 		return nil
 	}
-	return []wire.DefinitionProblem{{Severity: string(define.SeverityError), Msg: "this is a file of cases, which test a flow: play it with troupe flow test " + file}}
+	return []wire.DefinitionProblem{{Severity: string(define.SeverityError),
+		Msg: "this is a file of cases, which test a flow: play it with troupe flow test " + file}}
 }
 
 // isBesideOrk reports whether the file contains no flow, but accompanies workflows of Ork.

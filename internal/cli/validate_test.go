@@ -24,12 +24,14 @@ func TestDefinitionsAreCheckedWithoutAServer(t *testing.T) {
 
 func TestAllDefinitionsOfAFolderAreChecked(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"a.yaml": double, "b.json": "{", "notes.txt": "no flow", ".hidden.yaml": "no flow", "a.test.yaml": "cases"} {
+	for name, text := range map[string]string{"a.yaml": double, "b.json": "{",
+		"notes.txt": "no flow", ".hidden.yaml": "no flow", "a.test.yaml": "cases"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	got := call(t, "flow", "validate", dir)
 	require.Equal(t, exitFailed, got.code)
-	require.Equal(t, filepath.Join(dir, "a.yaml")+": valid\n"+filepath.Join(dir, "b.json")+":1:1: error: invalid JSON: the { that begins here has no end\n"+
+	require.Equal(t, filepath.Join(dir, "a.yaml")+": valid\n"+filepath.Join(dir,
+		"b.json")+":1:1: error: invalid JSON: the { that begins here has no end\n"+
 		filepath.Join(dir, "b.json")+":1:1: error: start: no start\n", got.stdout)
 
 	got = call(t, "flow", "validate", t.TempDir())
@@ -69,7 +71,8 @@ func TestAFileOfCasesIsNoFlow(t *testing.T) {
 }
 
 func TestStrictMakesWarningsErrors(t *testing.T) {
-	path := write(t, "warned.yaml", "start: a\nnodes:\n  a: {kind: timer, params: {delay_ms: 1}}\n  b: {kind: timer, params: {delay_ms: 1}}\n")
+	path := write(t, "warned.yaml", "start: a\nnodes:\n  a: {kind: timer, params: {delay_ms: "+
+		"1}}\n  b: {kind: timer, params: {delay_ms: 1}}\n")
 	got := call(t, "flow", "validate", path)
 	require.Equal(t, exitOK, got.code)
 	require.Contains(t, got.stdout, path+":4:3: warning: nodes.b: is never reached")
@@ -98,7 +101,8 @@ func TestEmbeddedFlowsAreFoundAmongTheFiles(t *testing.T) {
 	outer := write(t, "outer.yaml", "nodes:\n  a:\n    kind: branch\n    flow: inner\n    prep: {input_key: $run}\n")
 	got := call(t, "flow", "validate", outer)
 	require.Equal(t, exitOK, got.code, "whether there is another flow is known to a member alone")
-	require.Equal(t, outer+":4:11: note: nodes.a.flow: not checked: whether there is a flow \"inner\", and what is in it\n"+outer+": valid\n", got.stdout)
+	require.Equal(t, outer+":4:11: note: nodes.a.flow: not checked: whether there is a flow "+
+		"\"inner\", and what is in it\n"+outer+": valid\n", got.stdout)
 
 	inner := filepath.Join(filepath.Dir(outer), "inner.yaml")
 	require.NoError(t, os.WriteFile(inner, []byte("nodes:\n  x: {service: s}\n"), 0o600))
@@ -155,7 +159,8 @@ var mistakes = map[string]struct{ right, wrong, want string }{
 	"a tab": {"    service: payments\n", "\tservice: payments\n",
 		":20:1: error: invalid YAML: a tab in the indentation: YAML takes spaces"},
 	"a line indented otherwise": {"    service: parcels\n    prep", "    service: parcels\n   prep",
-		":26:4: error: invalid YAML: the line is indented by 3 spaces, like none of those that it could be beside: write 4 spaces as in line 25, or 2 spaces as in line 24"},
+		":26:4: error: invalid YAML: the line is indented by 3 spaces, like none of those that " +
+			"it could be beside: write 4 spaces as in line 25, or 2 spaces as in line 24"},
 	"a misspelled node in an edge": {"to: ship}", "to: shp}",
 		`:36:41: error: edges[4].to: unknown node "shp": did you mean ship?`},
 	"an edge that is missing": {"  - {from: size, action: large, to: approve}\n", "",
@@ -175,7 +180,8 @@ var mistakes = map[string]struct{ right, wrong, want string }{
 	"a result that nobody writes": {"result: parcel", "result: parcels",
 		`:3:9: error: result: no node writes the key "parcels" of shared: did you mean parcel?`},
 	"a bare word in the place of a reference": {"input_key: $shared.reservation", "input_key: reservatoin",
-		`:22:23: error: nodes.charge.prep.input_key: "reservatoin" is read as the key "reservatoin" of shared, which no node writes: did you mean reservation?`},
+		`:22:23: error: nodes.charge.prep.input_key: "reservatoin" is read as the key ` +
+			`"reservatoin" of shared, which no node writes: did you mean reservation?`},
 	"a misspelled setting of a wait": {"approval_key:", "aproval_key:",
 		":18:27: error: nodes.approve.params.aproval_key: no approval reads this: did you mean approval_key?"},
 	"a time without a unit": {"timeout: 1h", "timeout: 60",
@@ -197,7 +203,8 @@ func TestEachFaultIsReportedWithItsPlaceAndAdvice(t *testing.T) {
 }
 
 func TestFaultsAreReportedTogether(t *testing.T) {
-	together := []string{"a duplicate key", "a tab", "a misspelled node in an edge", "a field of the wrong type", "a mistake in an expression",
+	together := []string{"a duplicate key", "a tab", "a misspelled node in an edge",
+		"a field of the wrong type", "a mistake in an expression",
 		"an action that nothing ends with", "a compensation that is not there", "a result that nobody writes",
 		"a bare word in the place of a reference", "a misspelled setting of a wait"}
 	text := order
@@ -272,7 +279,8 @@ func TestTwoFilesOfOneFlowAreRefused(t *testing.T) {
 
 	got := call(t, "flow", "validate", dir)
 	require.Equal(t, exitFailed, got.code)
-	for _, want := range []string{refused(yaml, "order", json), refused(json, "order", yaml), refused(same, "nightly", workflow), refused(workflow, "nightly", same)} {
+	for _, want := range []string{refused(yaml, "order", json), refused(json, "order", yaml),
+		refused(same, "nightly", workflow), refused(workflow, "nightly", same)} {
 		require.Contains(t, got.stdout, want)
 	}
 	require.Contains(t, got.stdout, "other.yaml: valid\n")

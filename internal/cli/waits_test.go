@@ -39,7 +39,8 @@ func TestWaitingReportsWhyTheMemberIsNotReady(t *testing.T) {
 	}
 	ask()
 	ask()
-	require.Equal(t, 1, strings.Count(errs.String(), "waiting for the member: the store is not available, because its disk is full"), errs.String())
+	require.Equal(t, 1, strings.Count(errs.String(),
+		"waiting for the member: the store is not available, because its disk is full"), errs.String())
 	why.Store("")
 	ask()
 	require.Contains(t, errs.String(), "the member can do its work again")

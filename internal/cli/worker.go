@@ -24,7 +24,8 @@ type workerCmd struct {
 
 // Help describes how to run a worker, which the list of commands omits.
 func (workerCmd) Help() string {
-	return `troupe worker --exec 'resize=./resize.sh' carries out the service resize by a command; troupe worker run --help lists all flags of a worker.`
+	return `troupe worker --exec 'resize=./resize.sh' carries out the service resize by a ` +
+		`command; troupe worker run --help lists all flags of a worker.`
 }
 
 type workerRunCmd struct {
@@ -83,7 +84,8 @@ func (c *workerRunCmd) Run(ctx context.Context, a *app) error {
 		}()
 	}
 	kind := map[string]string{"push": "A push", "pull": "A pull", "attach": "An attached"}[c.Mode]
-	c.printNotice(a, fmt.Sprintf("%s worker offers %s to %s", kind, what, c.Server), map[string]string{"mode": c.Mode, "services": what, "server": c.Server})
+	c.printNotice(a, fmt.Sprintf("%s worker offers %s to %s", kind, what, c.Server),
+		map[string]string{"mode": c.Mode, "services": what, "server": c.Server})
 	return w.Run(ctx)
 }
 
@@ -143,7 +145,8 @@ func commandEnv(env []string, job worker.Job) []string { return child.Laid(env, 
 
 // jobVariables returns the variables that describe a job.
 func jobVariables(job worker.Job) map[string]string {
-	own := map[string]string{"TROUPE_SERVICE": job.Service, "TROUPE_JOB": job.ID, "TROUPE_KEY": job.Key(), "TROUPE_TASK": job.Task, "TROUPE_FLOW": job.Flow, "TROUPE_NODE": job.Step,
+	own := map[string]string{"TROUPE_SERVICE": job.Service, "TROUPE_JOB": job.ID,
+		"TROUPE_KEY": job.Key(), "TROUPE_TASK": job.Task, "TROUPE_FLOW": job.Flow, "TROUPE_NODE": job.Step,
 		"TROUPE_ATTEMPT": strconv.Itoa(job.Attempt), "TROUPE_UNIT": strconv.Itoa(job.Unit), "TROUPE_UNITS": strconv.Itoa(job.Units)}
 	if job.Trace != "" {
 		own["TRACEPARENT"] = job.Trace

@@ -27,7 +27,8 @@ func (c *workerListCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	t := table{header: []string{"WORKER", "STATE", "KIND", "LOAD", "SERVICES", "LABELS", "LAST SEEN", "URL"}, spare: []string{"URL", "LABELS", "LAST SEEN"}}
+	t := table{header: []string{"WORKER", "STATE", "KIND", "LOAD", "SERVICES", "LABELS",
+		"LAST SEEN", "URL"}, spare: []string{"URL", "LABELS", "LAST SEEN"}}
 	return printPage(a, c.outputFlag, workers, t, func(w *wire.KnownWorker) []string {
 		return []string{w.ID, w.State, kindOfWorker(w), strconv.Itoa(w.Load), strings.Join(w.Services, ", "), strings.Join(w.Labels, ", "),
 			formatTime(w.LastHeartbeat), urlOfWorker(w)}
@@ -85,7 +86,8 @@ func (c *workerShowCmd) Run(ctx context.Context, a *app) error {
 		}{worker, jobs})
 	}
 	if err := printFields(a.stdout, "Worker", worker.ID, "State", worker.State, "Kind", kindOfWorker(worker), "URL", urlOfWorker(worker),
-		"Load", formatCount(worker.Load, "job"), "Services", strings.Join(worker.Services, ", "), "Labels", strings.Join(worker.Labels, ", "),
+		"Load", formatCount(worker.Load, "job"), "Services", strings.Join(worker.Services, ", "),
+		"Labels", strings.Join(worker.Labels, ", "),
 		"Registered", formatTime(worker.RegisteredAt), "Last seen", formatTime(worker.LastHeartbeat)); err != nil || len(jobs) == 0 {
 		return err
 	}

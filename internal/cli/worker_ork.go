@@ -63,7 +63,8 @@ func (c *workerRunCmd) serveOrk(ctx context.Context, a *app) error {
 		_ = server.Shutdown(leaving)
 	})
 	defer stop()
-	c.printNotice(a, "A worker for Ork listens on http://"+listener.Addr().String(), map[string]string{"mode": "ork", "address": listener.Addr().String()})
+	c.printNotice(a, "A worker for Ork listens on http://"+listener.Addr().String(),
+		map[string]string{"mode": "ork", "address": listener.Addr().String()})
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -78,7 +79,9 @@ func checkLoopback(address string) error {
 		return newUsageError("--ork-listen %q is no address such as 127.0.0.1:8081", address)
 	}
 	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return newUsageError("--ork-listen %s can be reached from other hosts, and nobody has to prove who he is there: listen on 127.0.0.1, behind a proxy that asks for credentials", address)
+		return newUsageError("--ork-listen %s can be reached from other hosts, and nobody has "+
+			"to prove who he is there: listen on 127.0.0.1, behind a proxy that asks for "+
+			"credentials", address)
 	}
 	return nil
 }

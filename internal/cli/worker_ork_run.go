@@ -81,7 +81,8 @@ func (w *orkWorker) runProgram(ctx context.Context, asked *orkExecution) (json.R
 		own = map[string]string{"TROUPE_KEY": asked.Params.Key}
 	}
 	res := w.runner.Run(ctx, program.Job{Type: kind, Program: p, Input: asked.Params.Input, Facts: program.Facts{
-		Run: asked.Params.Run, Flow: asked.Params.Workflow, Step: asked.TaskName, Units: 1, Attempt: max(asked.Params.Attempt, 1), Retries: -1,
+		Run: asked.Params.Run, Flow: asked.Params.Workflow, Step: asked.TaskName, Units: 1,
+		Attempt: max(asked.Params.Attempt, 1), Retries: -1,
 		Task: asked.TaskID, Execution: asked.TaskID, TimeoutMS: int64(min(asked.Params.Timeout, 1e9) * 1000), Own: own}})
 	if res.Error != "" {
 		return nil, errors.New(res.Error)
@@ -96,7 +97,8 @@ func (r orkRefusal) Error() string { return string(r) }
 
 // buildProgram returns the program to run and its type. Its error texts are those of Ork's workers.
 func (e *orkExecution) buildProgram() (kind flow.ExecType, p *flow.Program, err error) {
-	p = &flow.Program{File: e.Params.File, Module: e.Params.Module, Function: e.Params.Function, Python: e.Params.Python, Env: e.envVariables(), LooseMarks: true}
+	p = &flow.Program{File: e.Params.File, Module: e.Params.Module, Function: e.Params.Function,
+		Python: e.Params.Python, Env: e.envVariables(), LooseMarks: true}
 	switch strings.ToLower(e.Executor) {
 	case "process", "shell":
 		kind = flow.ExecProcess

@@ -23,7 +23,8 @@ func programHandler(r *program.Runner) worker.Handler {
 			return nil, worker.Fatal(err)
 		}
 		res := r.Run(ctx, program.Job{Type: named.Type, Program: &named.Program, Input: input,
-			Facts: program.Facts{Run: j.Task, Flow: j.Flow, Step: j.Step, Unit: j.Unit, Units: j.Units, Many: j.Units > 1, Attempt: j.Attempt, Retries: -1,
+			Facts: program.Facts{Run: j.Task, Flow: j.Flow, Step: j.Step, Unit: j.Unit,
+				Units: j.Units, Many: j.Units > 1, Attempt: j.Attempt, Retries: -1,
 				Task: j.Key(), Execution: j.ID, Own: jobVariables(j)},
 			Stdout: job.Stream(j.Log, lines.Stdout), Stderr: job.Stream(j.Log, lines.Stderr)})
 		job.Tell(ctx, res.Metrics...)

@@ -20,12 +20,17 @@ func TestAWorkerStartsProgramsAsAMemberDoes(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in", "f.py"), []byte("def main(n, ctx): return [n + 1, ctx.task_name]"), 0o600))
 	for mode, route := range map[string]string{"attach": "push", "pull": "queue"} {
 		path := write(t, "far-"+mode+".yaml", "profile: ork\ndefaults: {route: "+route+"}\nnodes:\n"+
-			"  shell: {exec: {type: process, service: "+mode+", root: in, command: 'read -r x; echo \"ORK_OUTPUT:[$ORK_INPUT_JSON, $x, $ORK_ATTEMPT]\"; pwd >&2'}}\n"+
+			"  shell: {exec: {type: process, service: "+mode+
+			", root: in, command: 'read -r x; echo \"ORK_OUTPUT:[$ORK_INPUT_JSON, $x, "+
+			"$ORK_ATTEMPT]\"; pwd >&2'}}\n"+
 			"  python: {exec: {type: python, service: "+mode+", root: in, file: f.py}}\n"+
-			"  why: {exec: {type: process, service: "+mode+", command: 'echo ''ORK_METRIC:{\"name\":\"rows\",\"value\":7}''; echo ''ORK_ERROR:{\"message\":\"m\",\"details\":{\"k\":1}}''; exit 1'}}\n"+
+			"  why: {exec: {type: process, service: "+mode+
+			", command: 'echo ''ORK_METRIC:{\"name\":\"rows\",\"value\":7}''; echo "+
+			"''ORK_ERROR:{\"message\":\"m\",\"details\":{\"k\":1}}''; exit 1'}}\n"+
 			"  out: {exec: {type: process, service: "+mode+", root: .., command: pwd}, depends_on: [shell, python]}\n")
 		require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
-		_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--mode", mode, "--process", "--services", mode, "--script-dir", dir)
+		_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--mode", mode,
+			"--process", "--services", mode, "--script-dir", dir)
 		awaitWorker(t, url, mode) // a push job without a worker fails at once
 		id := strings.TrimSpace(call(t, "task", "start", "far-"+mode, "-p", "n=1", "--server", url).stdout)
 		call(t, "task", "watch", id, "--server", url)

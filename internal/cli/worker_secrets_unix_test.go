@@ -17,10 +17,12 @@ func TestAWorkersProgramsFindItsSecrets(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "db"), []byte("hunter2-and-more"), 0o600))
 	t.Setenv("API_TOKEN", "another-value")
 	path := write(t, "far.yaml", "nodes:\n"+
-		"  told: {exec: {type: process, service: far, command: 'echo \"[\\\"$A\\\", \\\"$B\\\", ${#A}, ${#B}]\"; echo $A >&2', secrets: {A: db, B: API_TOKEN}}}\n"+
+		"  told: {exec: {type: process, service: far, command: 'echo \"[\\\"$A\\\", \\\"$B\\\", "+
+		"${#A}, ${#B}]\"; echo $A >&2', secrets: {A: db, B: API_TOKEN}}}\n"+
 		"  none: {exec: {type: process, service: far, command: 'true', secrets: {C: other}}}\n")
 	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
-	_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--mode", "attach", "--process", "--services", "far", "--secret-dir", dir, "--secret-env", "API_TOKEN")
+	_, _ = background(t, "worker", "--server", url, "--log-level", "error", "--mode", "attach",
+		"--process", "--services", "far", "--secret-dir", dir, "--secret-env", "API_TOKEN")
 	awaitWorker(t, url, "far")
 	id := strings.TrimSpace(call(t, "task", "start", "far", "--server", url).stdout)
 	call(t, "task", "watch", id, "--server", url)
@@ -55,5 +57,7 @@ tasks:
 	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(workflow, "{secret: db}", "{secret: dbb}")), 0o600))
 	got = call(t, "flow", "run", path, "--server", url)
 	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stdout+got.stderr, `tasks.tell.secrets.PASSWORD: there is no secret "dbb" among those that the operator lists with --secret-env or --secret-dir: did you mean db?`)
+	require.Contains(t, got.stdout+got.stderr,
+		`tasks.tell.secrets.PASSWORD: there is no secret "dbb" among those that the operator `+
+			`lists with --secret-env or --secret-dir: did you mean db?`)
 }

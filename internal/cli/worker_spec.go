@@ -98,9 +98,14 @@ func (e programVariant) bucketOpeners() (map[string]objects.Opener, error) {
 // or everything it prints if that is JSON.
 func (c *workerRunCmd) runSpec(ctx context.Context, a *app, s *objects.Spec) (json.RawMessage, error) {
 	runner := program.New(program.Options{Dir: c.ScriptDir, Env: c.ChildEnv})
-	job := program.Job{Type: flow.ExecProcess, Program: &flow.Program{Command: strings.TrimSpace(c.Exec[0]), GraceMS: max(c.StopGrace.Milliseconds(), 1)}, Input: s.Input,
-		Facts: program.Facts{Run: s.Run, Flow: s.Workflow, Step: s.TaskName, Attempt: s.Attempt, Task: s.Task, Execution: s.Execution, Retries: -1,
-			TimeoutMS: int64(s.TimeoutSeconds * 1000), Own: map[string]string{"TASK_SPEC_PATH": c.Spec, "TROUPE_JOB": s.Execution, "TROUPE_KEY": s.Key}},
+	job := program.Job{Type: flow.ExecProcess,
+		Program: &flow.Program{Command: strings.TrimSpace(c.Exec[0]),
+			GraceMS: max(c.StopGrace.Milliseconds(), 1)}, Input: s.Input,
+		Facts: program.Facts{Run: s.Run, Flow: s.Workflow, Step: s.TaskName, Attempt: s.Attempt,
+			Task: s.Task, Execution: s.Execution, Retries: -1,
+			TimeoutMS: int64(s.TimeoutSeconds * 1000),
+			Own: map[string]string{"TASK_SPEC_PATH": c.Spec, "TROUPE_JOB": s.Execution,
+				"TROUPE_KEY": s.Key}},
 		Stdout: a.stdout, Stderr: a.stderr}
 	if s.ParallelIndex != nil && s.ParallelCount != nil {
 		job.Facts.Many, job.Facts.Unit, job.Facts.Units = true, *s.ParallelIndex, *s.ParallelCount

@@ -15,7 +15,8 @@ import (
 
 // specIn writes the spec of an attempt in a new folder.
 func specIn(t *testing.T) (folder, path string) {
-	path = write(t, "spec.json", `{"task_id": "t", "run_id": "r", "task_name": "a", "workflow_name": "w", "input": {"n": 1}, "parallel_index": 1, "parallel_count": 3, "attempt": 2}`)
+	path = write(t, "spec.json", `{"task_id": "t", "run_id": "r", "task_name": "a", `+
+		`"workflow_name": "w", "input": {"n": 1}, "parallel_index": 1, "parallel_count": 3, "attempt": 2}`)
 	return filepath.Dir(path), path
 }
 
@@ -34,7 +35,9 @@ func said(t *testing.T, folder string) (status map[string]any) {
 
 func TestAWorkerCarriesOutTheSpecInAFile(t *testing.T) {
 	folder, path := specIn(t)
-	r := call(t, "worker", "--spec", path, "--exec", `cat; echo "$ORK_TASK_NAME $ORK_ATTEMPT $ORK_PARALLEL_INDEX" >&2; grep -q running status.json && echo beats >&2`, "--script-dir", folder)
+	r := call(t, "worker", "--spec", path, "--exec",
+		`cat; echo "$ORK_TASK_NAME $ORK_ATTEMPT $ORK_PARALLEL_INDEX" >&2; grep -q running `+
+			`status.json && echo beats >&2`, "--script-dir", folder)
 	require.Zero(t, r.code, r.stderr)
 	require.Contains(t, r.stderr, "a 2 1\nbeats\n")
 	require.Equal(t, map[string]any{"status": "success", "attempt": 2.0}, said(t, folder))
@@ -73,7 +76,9 @@ func TestAWorkerRejectsAnInvalidSpec(t *testing.T) {
 func TestProgramsReportToAMemberByFiles(t *testing.T) {
 	folder := t.TempDir()
 	url := startServe(t, "--allow-scripts", "--object-store", "file://"+folder)
-	path := write(t, "far.yaml", "profile: ork\nnodes:\n  a: {exec: {type: process, report: object_store, env: {TROUPE: "+binary+`}, command: '"$TROUPE" worker --spec "$TASK_SPEC_PATH" --exec cat'}}`+"\n")
+	path := write(t, "far.yaml", "profile: ork\nnodes:\n  a: {exec: {type: process, report: "+
+		"object_store, env: {TROUPE: "+binary+
+		`}, command: '"$TROUPE" worker --spec "$TASK_SPEC_PATH" --exec cat'}}`+"\n")
 	r := call(t, "flow", "run", path, "-p", "n=1", "--server", url)
 	require.Zero(t, r.code, r.stdout+r.stderr)
 	require.Contains(t, r.stdout, `"n"`)
@@ -86,6 +91,7 @@ func TestProgramsReportToAMemberByFiles(t *testing.T) {
 	require.Equal(t, "output.json spec.json status.json", strings.Join(names, " "))
 
 	none := startServe(t, "--allow-scripts")
-	require.Contains(t, call(t, "flow", "run", path, "--server", none).stdout, "no object store; its operator can give it one with --object-store")
+	require.Contains(t, call(t, "flow", "run", path, "--server", none).stdout,
+		"no object store; its operator can give it one with --object-store")
 	require.Equal(t, 1, call(t, "serve", "--object-store", "gs://bucket", "--store", "sqlite:"+filepath.Join(t.TempDir(), "x.db")).code)
 }

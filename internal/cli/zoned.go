@@ -60,7 +60,8 @@ func (a *app) inZone(name string, flags ...zonedFlag) ([]time.Time, error) {
 		}
 		at, bare, _ := readZoned(flag.time.text, zone)
 		if times[i] = at; bare {
-			fmt.Fprintf(a.stderr, "%s: --%s %s is %s, in the time zone of the schedule (%s)\n", a.name, flag.name, flag.time.text, at.Format(time.RFC3339), cmp.Or(name, "UTC"))
+			fmt.Fprintf(a.stderr, "%s: --%s %s is %s, in the time zone of the schedule (%s)\n",
+				a.name, flag.name, flag.time.text, at.Format(time.RFC3339), cmp.Or(name, "UTC"))
 		}
 	}
 	return times, nil

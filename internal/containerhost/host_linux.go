@@ -27,7 +27,8 @@ type Host struct {
 // Start starts a host in a folder, makes the image, and verifies that a container can run.
 func Start(dir string) (*Host, error) {
 	h := &Host{dir: dir, URL: "unix://" + filepath.Join(dir, "podman.sock")}
-	for name, text := range map[string]string{"containers.conf": containersConf(), "storage.conf": storageConf(dir), "policy.json": `{"default":[{"type":"insecureAcceptAnything"}]}`} {
+	for name, text := range map[string]string{"containers.conf": containersConf(),
+		"storage.conf": storageConf(dir), "policy.json": `{"default":[{"type":"insecureAcceptAnything"}]}`} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			return nil, err
 		}
@@ -45,7 +46,8 @@ func Start(dir string) (*Host, error) {
 // every user may set, and no cgroups managed by systemd.
 func containersConf() string {
 	return fmt.Sprintf("[containers]\ndefault_ulimits = [\"nofile=%d:%[1]d\", \"nproc=%d:%[2]d\"]\n"+
-		"[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n", limitFor(syscall.RLIMIT_NOFILE, 20_000), limitFor(rlimitNproc, 10_000))
+		"[engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n",
+		limitFor(syscall.RLIMIT_NOFILE, 20_000), limitFor(rlimitNproc, 10_000))
 }
 
 const rlimitNproc = 6 // package syscall has no name for it
@@ -60,13 +62,15 @@ func limitFor(resource int, wanted uint64) uint64 {
 }
 
 func storageConf(dir string) string {
-	return fmt.Sprintf("[storage]\ndriver = \"vfs\"\ngraphroot = %q\nrunroot = %q\n", filepath.Join(dir, "graph"), filepath.Join(dir, "run"))
+	return fmt.Sprintf("[storage]\ndriver = \"vfs\"\ngraphroot = %q\nrunroot = %q\n",
+		filepath.Join(dir, "graph"), filepath.Join(dir, "run"))
 }
 
 // Podman returns a podman command for the host.
 func (h *Host) Podman(args ...string) *exec.Cmd {
 	cmd := exec.Command("podman", args...)
-	cmd.Env = append(os.Environ(), "CONTAINERS_CONF="+filepath.Join(h.dir, "containers.conf"), "CONTAINERS_STORAGE_CONF="+filepath.Join(h.dir, "storage.conf"),
+	cmd.Env = append(os.Environ(), "CONTAINERS_CONF="+filepath.Join(h.dir, "containers.conf"),
+		"CONTAINERS_STORAGE_CONF="+filepath.Join(h.dir, "storage.conf"),
 		"XDG_RUNTIME_DIR="+h.dir, "TMPDIR="+h.dir)
 	return cmd
 }

@@ -40,8 +40,10 @@ func endInEachWay(t *testing.T, m *member) {
 		"exit":    {more: line(`echo oops >&2; exit 3`), fails: "exit status 3: oops"},
 		"says":    {more: line(`echo 'ORK_ERROR:{"message":"no such customer"}'; exit 1`), fails: "no such customer"},
 		"limits":  {more: "resources: {cpu: 0.5, memory: 64Mi}, " + line("echo 1"), output: `1`},
-		"oom":     {more: "resources: {memory: 16Mi}, " + line(`dd if=/dev/zero of=/dev/null bs=64M count=1`), fails: "out of memory (limit 16Mi)"},
-		"noimage": {more: "image: localhost/there-is-none, " + line("true"), fails: "the image localhost/there-is-none is not on the container host"},
+		"oom": {more: "resources: {memory: 16Mi}, " + line(
+			`dd if=/dev/zero of=/dev/null bs=64M count=1`), fails: "out of memory (limit 16Mi)"},
+		"noimage": {more: "image: localhost/there-is-none, " + line("true"),
+			fails: "the image localhost/there-is-none is not on the container host"},
 		"nothere": {more: "command: [there-is-none]", fails: "failed to start " + image},
 		"large":   {more: line(`head -c 2000000 /dev/zero | tr '\0' 1`), fails: "the output has more than 1048576 bytes"},
 	} {
@@ -84,7 +86,8 @@ func orNull(raw json.RawMessage) string {
 func TestC8ContainersReportByFiles(t *testing.T) { everywhere(t, reportByFiles) }
 
 func reportByFiles(t *testing.T, m *member) {
-	const say = `cd "$(dirname "$TASK_SPEC_PATH")" && grep -q '"task_name": *"a"' spec.json || exit 9; say() { echo "$1" > .s; mv .s status.json; }; `
+	const say = `cd "$(dirname "$TASK_SPEC_PATH")" && grep -q '"task_name": *"a"' spec.json || ` +
+		`exit 9; say() { echo "$1" > .s; mv .s status.json; }; `
 	for name, tt := range map[string]struct{ does, output, fails string }{
 		"well":     {does: `echo '{"n":1}' > output.json; say '{"status":"success"}'`, output: `{"n":1}`},
 		"badly":    {does: `echo 'ORK_OUTPUT:1'; say '{"status":"failed","error":"no such table"}'`, fails: "no such table"},
@@ -97,7 +100,8 @@ func reportByFiles(t *testing.T, m *member) {
 			if tt.fails != "" {
 				state = "failed"
 			}
-			task := m.runs("  a: {heartbeat_timeout: 3s, exec: {type: container, image: "+image+", network: none, pull: never, report: object_store, "+line(say+tt.does)+"}}\n", nil, state)
+			task := m.runs("  a: {heartbeat_timeout: 3s, exec: {type: container, image: "+image+
+				", network: none, pull: never, report: object_store, "+line(say+tt.does)+"}}\n", nil, state)
 			all := m.attempts(task.ID, "a")
 			require.Len(t, all, 1)
 			if tt.fails != "" {
@@ -114,7 +118,9 @@ func TestC11AContainerThatTakesTooLongIsEnded(t *testing.T) { everywhere(t, take
 
 // The timeout is long enough for a container to start and set its trap on a busy machine.
 func takesTooLong(t *testing.T, m *member) {
-	task := m.runs("  a: {timeout: 5, retry: {max_attempts: 2}, exec: {type: container, image: "+image+", network: none, grace: 1s, "+line(`trap 'echo asked; exit' TERM; sleep 60 & wait`)+"}}\n", nil, "failed")
+	task := m.runs("  a: {timeout: 5, retry: {max_attempts: 2}, exec: {type: container, image: "+
+		image+", network: none, grace: 1s, "+line(`trap 'echo asked; exit' TERM; sleep 60 & wait`)+
+		"}}\n", nil, "failed")
 	require.Contains(t, task.Error, "execution timeout")
 	all := m.attempts(task.ID, "a")
 	require.Len(t, all, 2)
@@ -171,7 +177,9 @@ func filesGoInAndComeOut(t *testing.T, m *member) {
 func TestC12OutputsOfAForeachAreInItsOrder(t *testing.T) { everywhere(t, outputsOfAForeach) }
 
 func outputsOfAForeach(t *testing.T, m *member) {
-	task := m.runs(`  a: {exec: {type: container, image: `+image+`, network: none, `+line(`sleep 0.$((5 - ORK_PARALLEL_INDEX)); echo "ORK_OUTPUT:$ORK_ITEM_JSON"`)+`}, each: {items: $run.files}}
+	task := m.runs(`  a: {exec: {type: container, image: `+image+`, network: none, `+line(
+		`sleep 0.$((5 - ORK_PARALLEL_INDEX)); echo "ORK_OUTPUT:$ORK_ITEM_JSON"`)+
+		`}, each: {items: $run.files}}
   all: {exec: {type: container, image: `+image+`, network: none, `+line(`echo "ORK_OUTPUT:$ORK_INPUT_JSON"`)+`}, depends_on: [a]}
   b: {exec: {type: container, image: `+image+`, network: none, `+line(`wc -c < $ORK_INPUT_FILE`)+`}, input: {big: "`+strings.Repeat("x", 200_000)+`"}, depends_on: [a]}
 `, map[string]any{"files": []string{"p", "q", "r", "s", "t"}}, "completed")
@@ -183,7 +191,8 @@ func outputsOfAForeach(t *testing.T, m *member) {
 
 // untilReleased returns a container that reports its start and waits until a file exists.
 func (s *stage) untilReleased(more string) string {
-	return box("a", `mounts: [{from: data, to: /data, ro: true}], `+line(`echo begun; while ! test -e /data/go; do sleep 0.05; done; echo released; `+more))
+	return box("a", `mounts: [{from: data, to: /data, ro: true}], `+line(
+		`echo begun; while ! test -e /data/go; do sleep 0.05; done; echo released; `+more))
 }
 
 func (s *stage) release() {
@@ -222,7 +231,8 @@ func TestC13AMemberIsKilledWhileItBeginsContainers(t *testing.T) {
 	s := newStage(t, "")
 	for _, after := range []time.Duration{50, 150, 250, 350, 500, 700} {
 		m := s.allowed("one")
-		task := m.begin(box("a", line(`echo "$HOSTNAME" >> /data/began; sleep 0.3; echo ORK_OUTPUT:1`)+`, mounts: [{from: data, to: /data}]`), nil)
+		task := m.begin(box("a", line(`echo "$HOSTNAME" >> /data/began; sleep 0.3; echo `+
+			`ORK_OUTPUT:1`)+`, mounts: [{from: data, to: /data}]`), nil)
 		select {
 		case <-m.Done():
 		case <-time.After(after * time.Millisecond): // any moment is valid
@@ -250,7 +260,9 @@ func TestSecretsOfContainersAreHidden(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(value+"\n"), 0o600))
 	}
 	m := s.member("one", "--allow-containers", "--secret-dir", dir)
-	nodes := strings.Replace(s.untilReleased(`cat $CA; sleep 0.2; cat /run/secrets/ca.pem >&2; sleep 0.2; echo "ORK_OUTPUT:\"$PASSWORD\""`), "echo begun;", "echo begun $PASSWORD;", 1)
+	nodes := strings.Replace(s.untilReleased(
+		`cat $CA; sleep 0.2; cat /run/secrets/ca.pem >&2; sleep 0.2; echo `+
+			`"ORK_OUTPUT:\"$PASSWORD\""`), "echo begun;", "echo begun $PASSWORD;", 1)
 	nodes = strings.Replace(nodes, "}}", ", secrets: {PASSWORD: db, CA: {secret: ca, file: ca.pem}}}}", 1)
 	task := m.begin(nodes, nil)
 	m.prints(task, "begun ***\n")
@@ -299,7 +311,8 @@ func TestNumberOfRunningContainersIsLimited(t *testing.T) {
 		}
 		return n
 	}
-	require.Eventually(t, func() bool { return running() == 2 && len(ours(t, task)) == 5 }, patience, 50*time.Millisecond, "the others are made, and wait")
+	require.Eventually(t, func() bool { return running() == 2 && len(ours(t, task)) == 5 },
+		patience, 50*time.Millisecond, "the others are made, and wait")
 	require.Equal(t, 2, running())
 	s.release()
 	m.end(task, "completed")
@@ -345,10 +358,13 @@ func TestLeftoverContainersAreRemoved(t *testing.T) {
 	m.Kill()
 	// a second attempt, unknown to the task
 	job := strings.Replace(live.Labels["troupe.job"], ".1.0.1.", ".1.0.2.", 1)
-	out, err := podman.Podman("run", "--detach", "--network", "none", "--label", "troupe.job="+job, "--label", "troupe.store="+live.Labels["troupe.store"], image, "sleep", "600").CombinedOutput()
+	out, err := podman.Podman("run", "--detach", "--network", "none", "--label", "troupe.job="+job,
+		"--label", "troupe.store="+live.Labels["troupe.store"], image, "sleep", "600").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	other := "other-" + task // of a member with another store
-	out, err = podman.Podman("run", "--detach", "--network", "none", "--label", "troupe.job="+other+".1.0.1.CmE", "--label", "troupe.store=other", image, "sleep", "600").CombinedOutput()
+	out, err = podman.Podman("run", "--detach", "--network", "none", "--label",
+		"troupe.job="+other+".1.0.1.CmE", "--label", "troupe.store=other", image, "sleep",
+		"600").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
 	m = s.allowed("one")

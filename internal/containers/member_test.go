@@ -59,7 +59,8 @@ func (s *stage) member(name string, more ...string) *member {
 	s.Helper()
 	address, err := ports.FreeAddress()
 	require.NoError(s, err)
-	args := append([]string{"serve", "--store", s.store, "--name", name, "--listen", address, "--container-host", s.host, "--script-dir", s.scripts}, more...)
+	args := append([]string{"serve", "--store", s.store, "--name", name, "--listen", address,
+		"--container-host", s.host, "--script-dir", s.scripts}, more...)
 	if !strings.HasPrefix(s.store, "sqlite:") {
 		gossip, err := ports.FreeAddress()
 		require.NoError(s, err)

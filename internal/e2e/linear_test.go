@@ -138,7 +138,8 @@ func (r *rival) command(ctx context.Context, in asked) {
 func (r *rival) claim(ctx context.Context, task, service string) {
 	in := asked{task: task, what: "claim", worker: fmt.Sprint("rival-", r.number), request: r.number64()}
 	call := r.since()
-	status, answer, err := r.send(ctx, "POST", "/queue/poll", "", map[string]any{"worker_id": in.worker, "services": []string{service}, "wait_ms": 20})
+	status, answer, err := r.send(ctx, "POST", "/queue/poll", "",
+		map[string]any{"worker_id": in.worker, "services": []string{service}, "wait_ms": 20})
 	var job struct{ ID, Token string }
 	switch {
 	case err != nil || status >= 500:
@@ -308,7 +309,8 @@ var defects = map[string]func(h history) (history, string){
 				continue
 			}
 			for _, claim := range h.of(in.task) {
-				if got := claim.Output.(answered); claim.Input.(asked).what == "claim" && got.token == in.token && op.Call-claim.Return > 2 {
+				if got := claim.Output.(answered); claim.Input.(asked).what == "claim" &&
+					got.token == in.token && op.Call-claim.Return > 2 {
 					got.token = "of another"
 					claim.Output, claim.Call, claim.Return = got, claim.Return+1, op.Call-1
 					return append(slices.Clone(h), claim), in.task
@@ -369,7 +371,8 @@ func (h history) String() string {
 			end = 0
 		}
 		in, out := op.Input.(asked), op.Output.(answered)
-		fmt.Fprintf(&b, "%12v – %12v  %d %s %s%s %s -> %d %s %s %v\n", time.Duration(op.Call), end, op.ClientId, in.what, in.key, in.job, in.value+in.token,
+		fmt.Fprintf(&b, "%12v – %12v  %d %s %s%s %s -> %d %s %s %v\n", time.Duration(op.Call), end,
+			op.ClientId, in.what, in.key, in.job, in.value+in.token,
 			out.status, out.job+out.token, out.state, slices.Sorted(maps.Values(out.shared)))
 	}
 	return b.String()

@@ -82,7 +82,8 @@ func (c *castle) write(name, content string) string {
 // start starts a member whose log holds only warnings and errors.
 func (c *castle) start(name string, args ...string) *process.Process {
 	c.t.Helper()
-	cmd := exec.Command(binary, append([]string{"serve", "--name", name, "--log-level", "warn", "--token-file", filepath.Join(c.dir, "token"),
+	cmd := exec.Command(binary, append([]string{"serve", "--name", name, "--log-level", "warn",
+		"--token-file", filepath.Join(c.dir, "token"),
 		"--tls-cert", c.pair.Cert, "--tls-key", c.pair.Key, "--tls-client-ca", c.ca.File, "--ca", c.ca.File}, args...)...)
 	p, err := process.Start(c.dir, name, cmd)
 	require.NoError(c.t, err)
@@ -239,7 +240,8 @@ func TestUnauthorizedPeersAreRefusedAndLoggedOnce(t *testing.T) {
 	friend, first := c.visitor(c.pair), c.bases[0]
 	task, job, token := c.claimed(friend)
 	stranger := func(name, store, cluster string, files keys) *process.Process {
-		return c.start(name, "--store", store, "--listen", freeAddress(t), "--gossip", freeAddress(t), "--join", c.gossip, "--cluster", cluster,
+		return c.start(name, "--store", store, "--listen", freeAddress(t), "--gossip",
+			freeAddress(t), "--join", c.gossip, "--cluster", cluster,
 			"--gossip-key-file", files.gossip, "--cluster-secret-file", files.secret)
 	}
 	refused := func(t *testing.T, as *http.Client, status int, why, url, token string, body any) {
@@ -287,10 +289,12 @@ func TestUnauthorizedPeersAreRefusedAndLoggedOnce(t *testing.T) {
 		}, "a bearer token is needed"},
 		{"a wrong token", func(t *testing.T) {
 			refused(t, friend, 401, "the bearer token is wrong", first+"/v1/tasks", "guessed", map[string]any{"flow": "guarded"})
-			refused(t, friend, 401, "the bearer token is wrong", first+"/tasks/signal", "guessed", map[string]any{"task_id": task, "key": "k", "value": 1})
+			refused(t, friend, 401, "the bearer token is wrong", first+"/tasks/signal", "guessed",
+				map[string]any{"task_id": task, "key": "k", "value": 1})
 		}, "the bearer token is wrong"},
 		{"a plain connection to a port with TLS", func(t *testing.T) {
-			refused(t, http.DefaultClient, 400, "HTTP request to an HTTPS server", strings.Replace(first, "https", "http", 1)+"/v1/tasks", castleToken, nil)
+			refused(t, http.DefaultClient, 400, "HTTP request to an HTTPS server",
+				strings.Replace(first, "https", "http", 1)+"/v1/tasks", castleToken, nil)
 		}, "client sent an HTTP request to an HTTPS server"},
 		{"an expired certificate", func(t *testing.T) {
 			expired := c.visitor(c.ca.IssueUntil(t, time.Now().Add(-time.Hour)))
@@ -321,8 +325,10 @@ func TestUnauthorizedPeersAreRefusedAndLoggedOnce(t *testing.T) {
 			require.Zero(t, c.said(name, secret), "no secret is in a log")
 		}
 	}
-	status, text, err := c.ask(friend, "POST", c.bases[1]+"/queue/complete", castleToken, map[string]any{"queue_id": job, "result": 1, "token": token})
+	status, text, err := c.ask(friend, "POST", c.bases[1]+"/queue/complete", castleToken,
+		map[string]any{"queue_id": job, "result": 1, "token": token})
 	require.NoError(t, err)
 	require.Equal(t, 200, status, text)
-	require.Eventually(t, func() bool { return c.look(task).Task.Status == "completed" }, patience, 20*time.Millisecond, "who has the tokens gets on")
+	require.Eventually(t, func() bool { return c.look(task).Task.Status == "completed" }, patience,
+		20*time.Millisecond, "who has the tokens gets on")
 }

@@ -45,7 +45,8 @@ var binary string
 func newStage(t *testing.T, store string) *stage {
 	dir, err := os.MkdirTemp("", "troupe-e2e-")
 	require.NoError(t, err)
-	s := &stage{t: t, dir: dir, store: store, program: binary, address: freeAddress(t), workers: map[string]*process.Process{}, urls: map[string]string{},
+	s := &stage{t: t, dir: dir, store: store, program: binary, address: freeAddress(t),
+		workers: map[string]*process.Process{}, urls: map[string]string{},
 		workerTTL: 15 * time.Second, visibility: time.Minute, grace: 5 * time.Second}
 	if store == "" {
 		s.store = "sqlite:" + filepath.Join(dir, "troupe.db")

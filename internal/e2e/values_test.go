@@ -83,7 +83,8 @@ func killAmongValues(t *testing.T, p *plan, store string) {
 	s.leave()
 	refs := s.references(slices.Sorted(maps.Keys(made)))
 	orphans := orphansOf(t, folder, refs)
-	t.Logf("%d kills, %d tasks, %d objects that something refers to, %d that nothing does, %.1f s", p.kills, len(made), len(refs), orphans, time.Since(begun).Seconds())
+	t.Logf("%d kills, %d tasks, %d objects that something refers to, %d that nothing does, %.1f s",
+		p.kills, len(made), len(refs), orphans, time.Since(begun).Seconds())
 	if store == "" {
 		s.sweeps(folder)
 	}

@@ -77,14 +77,16 @@ func (f *Figures) noteSlot(row *persistence.TaskRow) bool {
 }
 
 // auditTask checks one task.
-func (f *Figures) auditTask(t *testing.T, store persistence.Store, reader *persistence.Reader, row *persistence.TaskRow, want func(got Outcome) Outcome) {
+func (f *Figures) auditTask(t *testing.T, store persistence.Store, reader *persistence.Reader,
+	row *persistence.TaskRow, want func(got Outcome) Outcome) {
 	ctx := t.Context()
 	l := journalLedger{task: row.ID, attempts: map[flow.Address]*attemptRecord{}, requests: map[string]bool{}}
 	story := l.readJournal(ctx, t, store)
 	view, err := reader.View(ctx, row.ID)
 	require.NoError(t, err)
 	plan := view.State.Root.Plan
-	got := newOutcome(string(view.State.Status), view.State.Error, view.State.Root.SharedJSON(), plan.Mode() == flow.ModeDag, view.State.Result())
+	got := newOutcome(string(view.State.Status), view.State.Error, view.State.Root.SharedJSON(),
+		plan.Mode() == flow.ModeDag, view.State.Result())
 	ok := assert.Equal(t, want(got), got, "task %s as its journal has it", row.ID)
 	ok = assert.Equal(t, got.State, row.Status, "task %s in listings", row.ID) && ok
 	ok = assert.Empty(t, l.problems, "task %s", row.ID) && ok

@@ -121,7 +121,9 @@ func checkConcurrency(stays []holdInterval) (full int, problems []string) {
 		}
 		now := append(slices.DeleteFunc(there[s.Key], func(other holdInterval) bool { return other.to <= s.from }), s)
 		if there[s.Key] = now; len(now) > s.Limit {
-			problems = append(problems, fmt.Sprintf("at %d, %s is one of %d who have the key %s, of which %d may", s.from, s.holder, len(now), s.Key, s.Limit))
+			problems = append(problems, fmt.Sprintf(
+				"at %d, %s is one of %d who have the key %s, of which %d may", s.from, s.holder,
+				len(now), s.Key, s.Limit))
 		}
 		if len(now) == s.Limit {
 			full++

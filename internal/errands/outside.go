@@ -74,7 +74,8 @@ func (o *Outside) handleBegin(w http.ResponseWriter, r *http.Request) {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	n := h.Sum32()
-	o.jobs[id] = &outsideJob{program: r.FormValue("by") == "program", begun: time.Now(), takes: time.Duration(100+n%2500) * time.Millisecond,
+	o.jobs[id] = &outsideJob{program: r.FormValue("by") == "program", begun: time.Now(),
+		takes:    time.Duration(100+n%2500) * time.Millisecond,
 		succeeds: at.Attempt > 1 || n%4 > 0}
 	w.WriteHeader(http.StatusCreated)
 }
@@ -113,7 +114,8 @@ func (o *Outside) checkJobs(t *testing.T, f Figures) (jobs, adopted int) {
 		adopted += len(j.again)
 		assert.False(t, j.program && len(j.again) > 0, "the program of %s began its job %d times", id, 1+len(j.again))
 		for _, at := range j.again {
-			assert.True(t, a.deferred == 0 || at.UnixMilli() <= a.deferred+clockSkewMS, "the job of %s was begun again at %v, when its attempt waited for it", id, at)
+			assert.True(t, a.deferred == 0 || at.UnixMilli() <= a.deferred+clockSkewMS,
+				"the job of %s was begun again at %v, when its attempt waited for it", id, at)
 		}
 		assert.False(t, a.deferred > 0 && a.ok && !j.endReported, "%s went well before anybody heard of the end of its job", id)
 	}

@@ -37,7 +37,8 @@ type Outcome struct{ State, Error, Shared string }
 
 // flows are the files in the folder flows used by errands. The index of an errand selects its flow,
 // so that even few errands cover all flows.
-var flows = []string{"approval", "attached", "boxes", "canceled", "chain", "choice", "demo", "desk", "diamond", "event", "failing", "items", "keyed", "loop",
+var flows = []string{"approval", "attached", "boxes", "canceled", "chain", "choice", "demo", "desk",
+	"diamond", "event", "failing", "items", "keyed", "loop",
 	"mixed", "nested", "outside", "paused", "places", "programs", "python", "regret", "retries", "rooms", "saga", "silence", "timers"}
 
 //go:embed flows

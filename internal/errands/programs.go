@@ -91,7 +91,8 @@ func (f Figures) checkPrograms(t *testing.T, dir string) (lost int) {
 		if a.err == flow.ProgramLost {
 			lost++
 			at.Attempt++
-			assert.True(t, at.Attempt > a.tries || f.attempts[flow.JobID(task, at)] != nil, "%s was lost with its member, and is not tried again", job)
+			assert.True(t, at.Attempt > a.tries || f.attempts[flow.JobID(task, at)] != nil,
+				"%s was lost with its member, and is not tried again", job)
 		}
 	}
 	return lost

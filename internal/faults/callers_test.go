@@ -28,10 +28,13 @@ func (c *testCluster) call(ctx context.Context, n int, tickers []string) *caller
 		cs.running.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				cs.ask(ctx, c.client, [...]errands.Request{
-					{Method: "POST", Path: "/v1/tasks", Key: fmt.Sprintf("caller-%d-%d", k, i), Body: map[string]any{"flow": "choice", "params": map[string]any{"n": i % 100}}},
+					{Method: "POST", Path: "/v1/tasks", Key: fmt.Sprintf("caller-%d-%d", k, i),
+						Body: map[string]any{"flow": "choice", "params": map[string]any{"n": i % 100}}},
 					{Method: "GET", Path: "/v1/tasks/" + tickers[i%len(tickers)]},
 					{Method: "GET", Path: "/v1/tasks/" + tickers[i%len(tickers)] + "?wait_ms=300", Wait: 300 * time.Millisecond},
-					{Method: "POST", Path: "/v1/tasks/" + tickers[i%len(tickers)] + "/signal", Key: fmt.Sprintf("signal-%d-%d", k, i), Body: map[string]any{"key": "heard", "value": i}},
+					{Method: "POST", Path: "/v1/tasks/" + tickers[i%len(tickers)] + "/signal",
+						Key: fmt.Sprintf("signal-%d-%d", k, i), Body: map[string]any{"key": "heard",
+							"value": i}},
 				}[i%4])
 				pause(ctx, 20*time.Millisecond)
 			}

@@ -155,7 +155,9 @@ func (c *testCluster) employ(name string, first int) {
 	require.NoError(c.t, err)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(c.t, err)
-	spec := errands.Worker{ID: name, Server: c.bases(first), URL: "http://" + net.JoinHostPort(c.site(0).workers, port), Diary: c.path("diary"), Outside: c.world.Outside.Address}
+	spec := errands.Worker{ID: name, Server: c.bases(first),
+		URL: "http://" + net.JoinHostPort(c.site(0).workers, port), Diary: c.path("diary"),
+		Outside: c.world.Outside.Address}
 	var cmd *exec.Cmd
 	switch kind, _, _ := strings.Cut(name, "-"); kind {
 	case "push":
@@ -191,7 +193,8 @@ func (c *testCluster) bases(first int) string {
 func (c *testCluster) allKnown(ctx context.Context) error {
 	for _, m := range c.members {
 		var known []struct{ ID string }
-		if err := errands.NewClient(m.site().base()).Insist(ctx, errands.Request{Method: "GET", Path: "/workers/list"}, &known); err != nil {
+		if err := errands.NewClient(m.site().base()).Insist(ctx,
+			errands.Request{Method: "GET", Path: "/workers/list"}, &known); err != nil {
 			return err
 		}
 		for _, name := range everybody {

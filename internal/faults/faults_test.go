@@ -157,8 +157,12 @@ func (c *testCluster) tell(seed uint64, faults int, begun time.Time, f errands.F
 	require.NotZero(c.t, f.Dags)
 	require.NotEqual(c.t, f.Tasks, f.Dags)
 	require.Len(c.t, jobs, 3, "push, pull, attached")
-	c.figure(map[string]any{"figure": "faults in a row: every task ended as in an undisturbed run, no attempt was applied twice", "seed": seed, "faults": faults,
-		"tasks": f.Tasks, "of_these_dags": f.Dags, "attempts": f.Attempts, "redeliveries": f.Redeliveries, "jobs_of_workers": jobs, "begun_again": more,
-		"programs_lost": found.Lost, "orphans_gone_after_ms": found.Orphans.Milliseconds(), "jobs_outside": found.Outside, "adopted": found.Adopted, "slots": found.Slots, "containers": found.Boxes,
+	c.figure(map[string]any{"figure": "faults in a row: every task ended as in an undisturbed " +
+		"run, no attempt was applied twice", "seed": seed, "faults": faults,
+		"tasks": f.Tasks, "of_these_dags": f.Dags, "attempts": f.Attempts,
+		"redeliveries": f.Redeliveries, "jobs_of_workers": jobs, "begun_again": more,
+		"programs_lost": found.Lost, "orphans_gone_after_ms": found.Orphans.Milliseconds(),
+		"jobs_outside": found.Outside, "adopted": found.Adopted, "slots": found.Slots,
+		"containers":          found.Boxes,
 		"requests_sent_again": c.client.Again.Load(), "seconds": int(time.Since(begun).Seconds())})
 }

@@ -24,7 +24,8 @@ func TestWritesOfAFencedFrozenMemberAreRefused(t *testing.T) {
 	c.callWitness(t.Context())
 	victim, version := c.members[0], c.version(t.Context(), "canceled")
 	b := c.beginTasks(t.Context(), victim, version)
-	require.NoError(t, c.await(t.Context(), "the member has written rows", func(ctx context.Context) error { return c.some(c.witnessed(ctx, victim)) }))
+	require.NoError(t, c.await(t.Context(), "the member has written rows",
+		func(ctx context.Context) error { return c.some(c.witnessed(ctx, victim)) }))
 	b.end()
 	require.NoError(t, c.await(t.Context(), "nobody writes any more", c.atRest))
 
@@ -35,7 +36,8 @@ func TestWritesOfAFencedFrozenMemberAreRefused(t *testing.T) {
 	require.NoError(t, process.Freeze())
 	c.log.write("%s is frozen", victim.name)
 	b.end()
-	require.NoError(t, c.await(t.Context(), "the member is fenced", func(ctx context.Context) error { return c.some(c.fenced(ctx, victim)) }))
+	require.NoError(t, c.await(t.Context(), "the member is fenced",
+		func(ctx context.Context) error { return c.some(c.fenced(ctx, victim)) }))
 	before, err := c.witnessed(t.Context(), victim)
 	require.NoError(t, err)
 	require.NoError(t, c.heal(0, store))
@@ -73,7 +75,8 @@ func (c *testCluster) beginTasks(ctx context.Context, at *member, version string
 			for ctx.Err() == nil {
 				b.since[k].Store(time.Now().UnixNano())
 				// the result does not matter
-				_, _, _ = client.Send(ctx, errands.Request{Method: "POST", Path: "/tasks", Body: map[string]any{"flow_version_id": version}})
+				_, _, _ = client.Send(ctx, errands.Request{Method: "POST", Path: "/tasks",
+					Body: map[string]any{"flow_version_id": version}})
 			}
 		})
 	}
@@ -88,14 +91,16 @@ func (c *testCluster) beginTasks(ctx context.Context, at *member, version string
 
 // version returns the id of a flow's version. Starting a task by version id needs no read.
 func (c *testCluster) version(ctx context.Context, slug string) (id string) {
-	require.NoError(c.t, c.query(ctx, "SELECT v.id FROM troupe.flow_versions v JOIN troupe.flows f ON f.id = v.flow_id WHERE f.slug = $1", slug, []any{&id}, func() {}))
+	require.NoError(c.t, c.query(ctx, "SELECT v.id FROM troupe.flow_versions v JOIN "+
+		"troupe.flows f ON f.id = v.flow_id WHERE f.slug = $1", slug, []any{&id}, func() {}))
 	return id
 }
 
 // atRest returns an error unless all tasks wait and their members have nothing to write.
 func (c *testCluster) atRest(ctx context.Context) (err error) {
 	var n int
-	if err = c.query(ctx, "SELECT count(*) FROM troupe.tasks WHERE settled_at IS NULL AND id <> $1", "", []any{&n}, func() {}); err == nil && n > 0 {
+	if err = c.query(ctx, "SELECT count(*) FROM troupe.tasks WHERE settled_at IS NULL AND id <> $1",
+		"", []any{&n}, func() {}); err == nil && n > 0 {
 		err = fmt.Errorf("%d tasks move", n)
 	}
 	return err

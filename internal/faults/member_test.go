@@ -49,7 +49,9 @@ func (m *member) launch() error {
 // flags returns the flags, with short times so that tests are fast.
 func (m *member) flags() []string {
 	site := m.site()
-	flags := []string{"--store", fmt.Sprintf("postgres://postgres@%s/%s?sslmode=disable&application_name=%s", site.store, database, m.name), "--listen", site.listen(),
+	flags := []string{"--store", fmt.Sprintf(
+		"postgres://postgres@%s/%s?sslmode=disable&application_name=%s", site.store, database,
+		m.name), "--listen", site.listen(),
 		"--name", m.name, "--idle-after", "400ms", "--worker-save", "500ms", "--visibility", m.visibility.String()}
 	flags = append(flags, "--cluster", "faults", "--gossip", site.gossips(), "--advertise", site.url(),
 		"--gossip-key-file", m.path("gossip.key"), "--cluster-secret-file", m.path("secret"))

@@ -33,13 +33,15 @@ func TestTasksOfAKilledMemberContinueSoon(t *testing.T) {
 	var killed []time.Time
 	for i := range kills(t) {
 		victim := c.members[i%len(c.members)]
-		require.NoError(t, c.await(t.Context(), "every member owns tasks", func(ctx context.Context) error { return c.spread(ctx, tickers) }))
+		require.NoError(t, c.await(t.Context(), "every member owns tasks",
+			func(ctx context.Context) error { return c.spread(ctx, tickers) }))
 		killed = append(killed, time.Now())
 		c.log.write("%s is killed", victim.name)
 		victim.kill()
 		before, err := c.lengths(t.Context(), tickers)
 		require.NoError(t, err)
-		require.NoError(t, c.await(t.Context(), "all tasks move again", func(ctx context.Context) error { return c.haveGrown(ctx, before) }))
+		require.NoError(t, c.await(t.Context(), "all tasks move again",
+			func(ctx context.Context) error { return c.haveGrown(ctx, before) }))
 		require.NoError(t, victim.start())
 		require.NoError(t, c.settle(t.Context()))
 	}

@@ -38,7 +38,8 @@ func newNamespaces(n int, storePort portOf) (*namespaces, error) {
 	for i, b := range bridges {
 		// A bridge has its own MAC address. Otherwise it would use that of a port, which changes
 		// when the port is cut.
-		fmt.Fprintf(&script, "link add br%[1]s address 02:00:00:00:00:%02[3]x type bridge\nlink set br%[1]s up\naddr add %[2]s1/24 dev br%[1]s\n", b.letter, b.network, i+1)
+		fmt.Fprintf(&script, "link add br%[1]s address 02:00:00:00:00:%02[3]x type bridge\nlink "+
+			"set br%[1]s up\naddr add %[2]s1/24 dev br%[1]s\n", b.letter, b.network, i+1)
 	}
 	if err := ip(script.String()); err != nil {
 		return nil, err
@@ -61,7 +62,8 @@ func (ns *namespaces) add(i int) error {
 	var there, here strings.Builder
 	fmt.Fprintln(&there, "link set lo up")
 	for _, b := range bridges {
-		fmt.Fprintf(&there, "link add eth%[1]s type veth peer name %[1]s%[2]d netns %[3]d\naddr add %[4]s%[5]d/24 dev eth%[1]s\nlink set eth%[1]s up\n",
+		fmt.Fprintf(&there, "link add eth%[1]s type veth peer name %[1]s%[2]d netns %[3]d\naddr "+
+			"add %[4]s%[5]d/24 dev eth%[1]s\nlink set eth%[1]s up\n",
 			b.letter, i, os.Getpid(), b.network, 11+i)
 		fmt.Fprintf(&here, "link set %[1]s%[2]d master br%[1]s up\n", b.letter, i)
 	}

@@ -103,7 +103,8 @@ func placeProbers(t *testing.T, place maker) (hosts, *places) {
 		process, err := h.start(i, t.TempDir(), fmt.Sprintf("prober-%d", i), cmd)
 		require.NoError(t, err)
 		t.Cleanup(process.Kill)
-		require.Eventually(t, func() bool { return p.hears(i, h.site(i).store, "tcp") }, long, 10*time.Millisecond, "prober %d does not answer", i)
+		require.Eventually(t, func() bool { return p.hears(i, h.site(i).store, "tcp") }, long,
+			10*time.Millisecond, "prober %d does not answer", i)
 	}
 	return h, p
 }

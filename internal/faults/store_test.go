@@ -51,7 +51,8 @@ func (c *testCluster) refusesSoon(ctx context.Context, m *member) (took time.Dur
 // checkRefusal returns an error unless a start is refused because the store is known to be away. A
 // member that has ended, and does not listen before the store answers, refuses it, too.
 func checkRefusal(ctx context.Context, client *errands.Client, flow string) error {
-	status, answer, err := client.Send(ctx, errands.Request{Method: "POST", Path: "/v1/tasks", Body: map[string]any{"flow": flow, "params": map[string]any{"n": 1}}})
+	status, answer, err := client.Send(ctx, errands.Request{Method: "POST", Path: "/v1/tasks",
+		Body: map[string]any{"flow": flow, "params": map[string]any{"n": 1}}})
 	var dial *net.OpError
 	switch {
 	case errors.As(err, &dial) && dial.Op == "dial":
@@ -73,7 +74,8 @@ func TestMembersNoticeARestoredBackupAndTasksContinue(t *testing.T) {
 	require.NoError(t, err)
 	before, err := c.lengths(t.Context(), tickers)
 	require.NoError(t, err)
-	require.NoError(t, c.await(t.Context(), "all tasks go beyond the backup", func(ctx context.Context) error { return c.haveGrown(ctx, before) }))
+	require.NoError(t, c.await(t.Context(), "all tasks go beyond the backup",
+		func(ctx context.Context) error { return c.haveGrown(ctx, before) }))
 	var lost []string
 	for i := range manyTickers {
 		started, err := c.client.Start(t.Context(), fmt.Sprintf("lost-%d", i), "ticker", map[string]any{})
@@ -102,7 +104,8 @@ func TestMembersNoticeARestoredBackupAndTasksContinue(t *testing.T) {
 	}
 	_, _, err = (&errands.Errand{Key: "after", Flow: "choice", Params: map[string]any{"n": 1}}).Run(t.Context(), c.client)
 	require.NoError(t, err)
-	c.figure(map[string]any{"figure": "a backup is restored under running members", "noticed_ms": noticed.Milliseconds(), "tasks_lost": len(lost)})
+	c.figure(map[string]any{"figure": "a backup is restored under running members",
+		"noticed_ms": noticed.Milliseconds(), "tasks_lost": len(lost)})
 	c.stopTickers(t.Context(), tickers)
 	c.leave()
 }
@@ -146,5 +149,7 @@ func TestAMemberThatKnowsThatPacketsToTheStoreVanishRefusesAtOnce(t *testing.T) 
 	require.NoError(t, c.await(t.Context(), "all tasks move again", func(ctx context.Context) error { return c.haveGrown(ctx, before) }))
 	c.stopTickers(t.Context(), tickers)
 	c.leave()
-	c.figure(map[string]any{"figure": "packets to the store vanish: a member that knows refuses a task", "all_refused_after_ms": known.Milliseconds(), "refused_ms": slowest.Milliseconds()})
+	c.figure(
+		map[string]any{"figure": "packets to the store vanish: a member that knows refuses a task",
+			"all_refused_after_ms": known.Milliseconds(), "refused_ms": slowest.Milliseconds()})
 }

@@ -213,7 +213,8 @@ func readContents(ctx context.Context, s *pgtest.Server) (tables map[string]stri
 		}
 		for _, name := range names {
 			digest := ""
-			query := "SELECT coalesce(md5(string_agg(line, '' ORDER BY line)), '') FROM (SELECT md5(t::text) AS line FROM troupe." + pgx.Identifier{name}.Sanitize() + " t) AS lines"
+			query := "SELECT coalesce(md5(string_agg(line, '' ORDER BY line)), '') FROM (SELECT " +
+				"md5(t::text) AS line FROM troupe." + pgx.Identifier{name}.Sanitize() + " t) AS lines"
 			if err := conn.QueryRow(ctx, query).Scan(&digest); err != nil {
 				return err
 			}
@@ -252,7 +253,9 @@ func TestAnOldPrimaryThatComesBackIsNotWrittenToAndNothingIsLostByIt(t *testing.
 	k.endTickers(t.Context(), k.tickers, k.kept)
 	f := k.finish(e)
 	k.world.Kept(t, f)
-	k.figure(map[string]any{"figure": "a standby that was behind takes over, and the old primary comes back", "seed": seed, "old_primary_frozen": k.frozen, "noticed_ms": k.noticed.Milliseconds(),
+	k.figure(map[string]any{"figure": "a standby that was behind takes over, and the old " +
+		"primary comes back", "seed": seed, "old_primary_frozen": k.frozen,
+		"noticed_ms": k.noticed.Milliseconds(),
 		"tasks_lost": len(k.lost), "members_led_to_the_old_one": len(misled), "refused_ms": k.comeback.Milliseconds()})
 }
 
@@ -279,5 +282,6 @@ func TestMembersThatAreRestartedOnTheOldPrimaryGoOnWhereItWas(t *testing.T) {
 	e := k.storm(errands.Draw(seed, errandsOfATakeover), nil)
 	k.endTickers(t.Context(), k.tickers, again)
 	k.world.Kept(t, k.finish(e))
-	k.figure(map[string]any{"figure": "members are restarted on the old primary after a takeover", "seed": seed, "refused_ms": k.comeback.Milliseconds()})
+	k.figure(map[string]any{"figure": "members are restarted on the old primary after a takeover",
+		"seed": seed, "refused_ms": k.comeback.Milliseconds()})
 }

@@ -50,7 +50,9 @@ func (c *testCluster) readBeats(ctx context.Context, tasks []string) beats {
 	b := beats{}
 	var task string
 	var at int64
-	require.NoError(c.t, c.query(ctx, "SELECT t.id, e.at FROM troupe.tasks t JOIN troupe.task_events e ON e.task = troupe.journal_key(t.id) WHERE t.id = ANY($1) ORDER BY t.id, e.seq", tasks, []any{&task, &at}, func() {
+	require.NoError(c.t, c.query(ctx, "SELECT t.id, e.at FROM troupe.tasks t JOIN "+
+		"troupe.task_events e ON e.task = troupe.journal_key(t.id) WHERE t.id = ANY($1) ORDER "+
+		"BY t.id, e.seq", tasks, []any{&task, &at}, func() {
 		b[task] = append(b[task], time.UnixMilli(at))
 	}))
 	return b
@@ -102,9 +104,11 @@ func (c *testCluster) lengths(ctx context.Context, tasks []string) (map[string]i
 	lengths := map[string]int64{}
 	var task string
 	var length int64
-	err := c.query(ctx, "SELECT t.id, max(e.seq) FROM troupe.tasks t JOIN troupe.task_events e ON e.task = troupe.journal_key(t.id) WHERE t.id = ANY($1) GROUP BY t.id", tasks, []any{&task, &length}, func() {
-		lengths[task] = length
-	})
+	err := c.query(ctx, "SELECT t.id, max(e.seq) FROM troupe.tasks t JOIN troupe.task_events e "+
+		"ON e.task = troupe.journal_key(t.id) WHERE t.id = ANY($1) GROUP BY t.id", tasks,
+		[]any{&task, &length}, func() {
+			lengths[task] = length
+		})
 	return lengths, err
 }
 

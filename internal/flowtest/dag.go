@@ -52,7 +52,8 @@ func randomFinally(d Dice, flow Object) {
 
 // randomClosing draws a node that runs when the task is over.
 func randomClosing(d Dice) Object {
-	n := Object{"service": OneOf(d, "service", "echo", "boom", "third"), "exec_type": OneOf(d, "exec", "", "queue"), "retry": randomRetry(d)}
+	n := Object{"service": OneOf(d, "service", "echo", "boom", "third"),
+		"exec_type": OneOf(d, "exec", "", "queue"), "retry": randomRetry(d)}
 	switch Between(d, "closing", 0, 7) {
 	case 0:
 		return Object{"kind": "timer", "params": Object{"delay_ms": 300}}
@@ -67,7 +68,8 @@ func randomClosing(d Dice) Object {
 }
 
 func randomRetry(d Dice) Object {
-	return Object{"max_attempts": Between(d, "tries", 1, 3), "delay": OneOf(d, "delay", "0s", "50ms", "200ms"), "jitter": OneOf(d, "jitter", 0, 0.5),
+	return Object{"max_attempts": Between(d, "tries", 1, 3), "delay": OneOf(d, "delay", "0s",
+		"50ms", "200ms"), "jitter": OneOf(d, "jitter", 0, 0.5),
 		"backoff": OneOf(d, "backoff", "", "fixed", "exponential"), "max_delay": OneOf(d, "max_delay", "0s", "300ms")}
 }
 
@@ -132,7 +134,8 @@ func randomDagKind(d Dice, n Object, deps []string, depth int) {
 		randomInput(d, n, deps, each["items"] != nil)
 	case kind == "map" && len(deps) < 2:
 		n["kind"] = kind
-		n["each"] = Object{"concurrency": Between(d, "concurrency", 0, 2), "on_error": OneOf(d, "each", "", "fail_fast", "collect", "continue")}
+		n["each"] = Object{"concurrency": Between(d, "concurrency", 0, 2),
+			"on_error": OneOf(d, "each", "", "fail_fast", "collect", "continue")}
 		randomDagExec(d, n)
 	default:
 		randomDagExec(d, n)
@@ -241,7 +244,8 @@ func randomWhen(d Dice, deps []string) Object {
 		when["cond"] = Object{"service": OneOf(d, "cond", "yes", "no", "no", "echo", "boom"), "exec_type": OneOf(d, "exec", "", "queue")}
 	}
 	if Chance(d, 25) {
-		when["expr"] = OneOf(d, "expr", "has(run.val)", "run.val > 2", "!has(shared.flag)", "has(shared.flag) ? bool(shared.flag) : size(deps) < 2", "input == null || true")
+		when["expr"] = OneOf(d, "expr", "has(run.val)", "run.val > 2", "!has(shared.flag)",
+			"has(shared.flag) ? bool(shared.flag) : size(deps) < 2", "input == null || true")
 	}
 	return when
 }
@@ -252,7 +256,8 @@ func randomCEL(d Dice, deps []string) string {
 	if len(deps) > 0 {
 		of = "deps." + OneOf(d, "dep", deps...)
 	}
-	return OneOf(d, "value", "run", of, `{"a": `+of+`, "b": [run.list, 1]}`, "run.list.map(x, x)", of+" + 1", "shared", `has(shared.flag) ? [1, 2] : [dyn("a")]`)
+	return OneOf(d, "value", "run", of, `{"a": `+of+`, "b": [run.list, 1]}`, "run.list.map(x, x)",
+		of+" + 1", "shared", `has(shared.flag) ? [1, 2] : [dyn("a")]`)
 }
 
 // randomBranch adds an inner flow of either mode, inline or embedded.

@@ -49,7 +49,9 @@ func randomGraph(d Dice, depth int) Object {
 }
 
 func randomNode(d Dice, depth int) Object {
-	kinds := []flow.Kind{flow.KindExecutor, flow.KindExecutor, flow.KindChoice, flow.KindParallel, flow.KindForeach, flow.KindTimer, flow.KindWaitEvent, flow.KindApproval, flow.KindSubflow, flow.KindSubflow}
+	kinds := []flow.Kind{flow.KindExecutor, flow.KindExecutor, flow.KindChoice, flow.KindParallel,
+		flow.KindForeach, flow.KindTimer, flow.KindWaitEvent, flow.KindApproval, flow.KindSubflow,
+		flow.KindSubflow}
 	kind := OneOf(d, "kind", kinds...)
 	if kind == flow.KindSubflow && depth == 2 {
 		kind = flow.KindExecutor
@@ -126,7 +128,8 @@ func randomParallel(d Dice, n Object) {
 	case 0:
 		n["parallel_services"] = []string{"mul", "odd", "odd", "echo"}
 	case 1:
-		n["parallel_execs"] = []Object{{"service": "mul", "params": Object{"mul": 3}}, {"service": "boom", "exec_type": "queue"}, {"service": "third"}}
+		n["parallel_execs"] = []Object{{"service": "mul", "params": Object{"mul": 3}},
+			{"service": "boom", "exec_type": "queue"}, {"service": "third"}}
 	case 2:
 		n["params"] = Object{"services": []any{"echo", "third", "params"}}
 	case 3:
@@ -150,8 +153,11 @@ func randomWait(d Dice, kind flow.Kind, n Object) {
 		n["timeout_ms"] = OneOf(d, "timeout", 0, 400)
 	case flow.KindChoice:
 		n["default_action"] = OneOf(d, "default", "", "go")
-		n["choice_cases"] = []Object{{"action": "approved", "expr": Object{"gt": []any{"$params.val", 2}}}, {"action": "go", "expr": OneOf[any](d, "expr", Object{"exists": "$shared.out"},
-			"has(shared.out) && shared.out != null", "params.val + params.nope > 1", "size(input) > 2", "params.list.exists(x, x == 3)")}}
+		n["choice_cases"] = []Object{{"action": "approved",
+			"expr": Object{"gt": []any{"$params.val", 2}}},
+			{"action": "go", "expr": OneOf[any](d, "expr", Object{"exists": "$shared.out"},
+				"has(shared.out) && shared.out != null", "params.val + params.nope > 1",
+				"size(input) > 2", "params.list.exists(x, x == 3)")}}
 	}
 	n["params"] = params
 }

@@ -6,7 +6,9 @@ func randomProgram(d Dice, n Object, refs ...string) {
 	if !Chance(d, 12) {
 		return
 	}
-	exec := Object{"type": "process", "command": "x", "env": Object{"A": OneOf(d, "env", append(refs, "${shared.flag}", "${shared.flag:-none}", "${run.val} ${params.text}", "${input.x:-}", "${params.none}")...), "B": "b"}}
+	exec := Object{"type": "process", "command": "x",
+		"env": Object{"A": OneOf(d, "env", append(refs, "${shared.flag}", "${shared.flag:-none}",
+			"${run.val} ${params.text}", "${input.x:-}", "${params.none}")...), "B": "b"}}
 	delete(n, "service")
 	if Chance(d, 50) {
 		exec["service"] = "echo"

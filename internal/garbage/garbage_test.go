@@ -10,7 +10,8 @@ import (
 )
 
 func TestLessGarbageGathersWhereMuchIsInUse(t *testing.T) {
-	for live, percent := range map[uint64]int{0: 200, 10 << 20: 200, 64 << 20: 200, 128 << 20: 100, 200 << 20: 64, 256 << 20: 50, 4 << 30: 50} {
+	for live, percent := range map[uint64]int{0: 200, 10 << 20: 200, 64 << 20: 200, 128 << 20: 100,
+		200 << 20: 64, 256 << 20: 50, 4 << 30: 50} {
 		require.Equal(t, percent, percentFor(live), "%d MiB", live>>20)
 	}
 }

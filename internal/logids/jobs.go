@@ -15,7 +15,8 @@ func Job(ctx context.Context, j *flow.Job) context.Context {
 		if j.Plan != nil && j.Plan.FlowSlug != "" {
 			ids = append(ids, slog.String("flow", j.Plan.FlowSlug))
 		}
-		return append(ids, slog.String("trace_id", trace.IDOf(j.Task, j.Traced).String()), slog.String("span_id", trace.SpanOf(j.Task, j.Address).String()))
+		return append(ids, slog.String("trace_id", trace.IDOf(j.Task, j.Traced).String()),
+			slog.String("span_id", trace.SpanOf(j.Task, j.Address).String()))
 	})
 }
 

@@ -63,7 +63,8 @@ func TestLogLinesHaveTheIdsOfTheirJob(t *testing.T) {
 	log.InfoContext(logids.Attempt(t.Context(), "t", at), "b")
 	log.InfoContext(logids.JobID(t.Context(), flow.JobID("t", at)), "c")
 	log.InfoContext(logids.JobID(t.Context(), "nonsense"), "d")
-	require.Equal(t, `level=INFO msg=a task=t node=pay unit=17 attempt=2 scope=order#1 flow=shop trace_id=0af7651916cd43dd8448eb211c80319c span_id=`+trace.SpanOf("t", at).String()+`
+	require.Equal(t, `level=INFO msg=a task=t node=pay unit=17 attempt=2 scope=order#1 `+
+		`flow=shop trace_id=0af7651916cd43dd8448eb211c80319c span_id=`+trace.SpanOf("t", at).String()+`
 level=INFO msg=b task=t node=pay unit=17 attempt=2 scope=order#1
 level=INFO msg=c task=t node=pay unit=17 attempt=2 scope=order#1
 level=INFO msg=d

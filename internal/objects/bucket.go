@@ -60,7 +60,8 @@ func Open(ctx context.Context, text string, others map[string]Opener) (Bucket, e
 	switch u.Scheme {
 	case "file":
 	case "gs", "s3", "azblob":
-		return nil, fmt.Errorf("the object store %q: %s: URLs are not in this binary: use troupe-cloud, or file:///FOLDER", Shown(text), u.Scheme)
+		return nil, fmt.Errorf("the object store %q: %s: URLs are not in this binary: use "+
+			"troupe-cloud, or file:///FOLDER", Shown(text), u.Scheme)
 	default:
 		return nil, fmt.Errorf("the object store %q: nobody here knows %s: URLs; use file:///FOLDER", Shown(text), u.Scheme)
 	}

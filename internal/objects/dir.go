@@ -252,7 +252,8 @@ func (d *Dir) Tidy(ctx context.Context, prefix string, before time.Time) error {
 			}
 			if entry.IsDir() {
 				folders = append(folders, key)
-			} else if info, err := entry.Info(); err == nil && strings.HasPrefix(entry.Name(), draftPrefix) && info.ModTime().Before(before) {
+			} else if info, err := entry.Info(); err == nil && strings.HasPrefix(entry.Name(),
+				draftPrefix) && info.ModTime().Before(before) {
 				_ = root.Remove(key) // may be deleted already
 			}
 			return ctx.Err()

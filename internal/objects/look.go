@@ -33,7 +33,8 @@ func (a *Attempt) Sound(run string) bool {
 	rest, ok := strings.CutPrefix(a.Folder, RunFolder(run))
 	task, rest, _ := strings.Cut(rest, "/")
 	attempt, rest, ended := strings.Cut(rest, "/")
-	return ok && a.Run == run && isFolderName(run) && isFolderName(task) && isFolderName(attempt) && ended && rest == "" && a.StartMS > 0 && a.HeartbeatMS > 0
+	return ok && a.Run == run && isFolderName(run) && isFolderName(task) && isFolderName(attempt) &&
+		ended && rest == "" && a.StartMS > 0 && a.HeartbeatMS > 0
 }
 
 // Seen is the state of an attempt at the last look. The zero value means never seen.
@@ -133,7 +134,9 @@ func (a *Attempt) Output(ctx context.Context, b Bucket, most int) (Verdict, erro
 	case err != nil:
 		return Verdict{}, err
 	case len(text) > most:
-		return Verdict{Ended: true, Said: true, Error: fmt.Sprintf("%s has more than %d bytes, the limit of a value (--max-value); keep large data elsewhere and pass a reference", OutputFile, most)}, nil
+		return Verdict{Ended: true, Said: true,
+			Error: fmt.Sprintf("%s has more than %d bytes, the limit of a value (--max-value); "+
+				"keep large data elsewhere and pass a reference", OutputFile, most)}, nil
 	case !json.Valid(text) || !utf8.Valid(text):
 		return Verdict{Ended: true, Said: true, Error: OutputFile + " is no JSON in UTF-8"}, nil
 	}

@@ -68,7 +68,9 @@ func newLooked(t *testing.T) *looked {
 	dir := t.TempDir()
 	b, err := objects.OpenDir(dir)
 	require.NoError(t, err)
-	l := &looked{T: t, dir: dir, b: b, Attempt: objects.Attempt{Run: "r", Folder: objects.Folder("r", "t", 1, 2), Attempt: 2, StartMS: 300_000, HeartbeatMS: 60_000, Since: 1000}}
+	l := &looked{T: t, dir: dir, b: b, Attempt: objects.Attempt{Run: "r",
+		Folder: objects.Folder("r", "t", 1, 2), Attempt: 2, StartMS: 300_000, HeartbeatMS: 60_000,
+		Since: 1000}}
 	require.NoError(t, objects.WriteSpec(t.Context(), b, l.Folder, &objects.Spec{Run: "r", Task: "t"}))
 	return l
 }
@@ -143,14 +145,23 @@ func TestWhatAStatusMeans(t *testing.T) {
 		status, output string
 		want           objects.Verdict
 	}{
-		"success with an output":          {`{"status": "success", "attempt": 2}`, `{"n": 1}`, objects.Verdict{Ended: true, Said: true, Output: []byte(`{"n": 1}`)}},
-		"success without one":             {`{"status": "success"}`, "", objects.Verdict{Ended: true, Said: true}},
-		"an output that is too large":     {`{"status": "success"}`, `"` + strings.Repeat("x", 100) + `"`, objects.Verdict{Ended: true, Said: true, Error: "output.json has more than 100 bytes, the limit of a value (--max-value); keep large data elsewhere and pass a reference"}},
-		"an output that is no JSON":       {`{"status": "success"}`, `{`, objects.Verdict{Ended: true, Said: true, Error: "output.json is no JSON in UTF-8"}},
-		"an output that is no text":       {`{"status": "success"}`, "\"\xff\"", objects.Verdict{Ended: true, Said: true, Error: "output.json is no JSON in UTF-8"}},
-		"failure":                         {`{"status": "failed", "error": "no luck", "attempt": "2"}`, "", objects.Verdict{Ended: true, Said: true, Error: "no luck"}},
-		"failure with an object":          {`{"status": "failed", "error": {"code": 7}}`, "", objects.Verdict{Ended: true, Said: true, Error: `{"code": 7}`}},
-		"failure without a word":          {`{"status": "failed"}`, "", objects.Verdict{Ended: true, Said: true, Error: "the worker has failed and does not say why"}},
+		"success with an output": {`{"status": "success", "attempt": 2}`, `{"n": 1}`,
+			objects.Verdict{Ended: true, Said: true, Output: []byte(`{"n": 1}`)}},
+		"success without one": {`{"status": "success"}`, "", objects.Verdict{Ended: true, Said: true}},
+		"an output that is too large": {`{"status": "success"}`,
+			`"` + strings.Repeat("x", 100) + `"`, objects.Verdict{Ended: true, Said: true,
+				Error: "output.json has more than 100 bytes, the limit of a value " +
+					"(--max-value); keep large data elsewhere and pass a reference"}},
+		"an output that is no JSON": {`{"status": "success"}`, `{`,
+			objects.Verdict{Ended: true, Said: true, Error: "output.json is no JSON in UTF-8"}},
+		"an output that is no text": {`{"status": "success"}`, "\"\xff\"",
+			objects.Verdict{Ended: true, Said: true, Error: "output.json is no JSON in UTF-8"}},
+		"failure": {`{"status": "failed", "error": "no luck", ` +
+			`"attempt": "2"}`, "", objects.Verdict{Ended: true, Said: true, Error: "no luck"}},
+		"failure with an object": {`{"status": "failed", "error": {"code": 7}}`, "",
+			objects.Verdict{Ended: true, Said: true, Error: `{"code": 7}`}},
+		"failure without a word": {`{"status": "failed"}`, "",
+			objects.Verdict{Ended: true, Said: true, Error: "the worker has failed and does not say why"}},
 		"a half of one changes nothing":   {`{"status": "succ`, "", objects.Verdict{}},
 		"nor one of another attempt":      {`{"status": "success", "attempt": 1}`, "", objects.Verdict{}},
 		"nor another word":                {`{"status": "done"}`, "", objects.Verdict{}},
@@ -193,7 +204,8 @@ func TestUnreadableFilesTimeOut(t *testing.T) {
 		return v
 	}
 	require.False(t, look("status.json", 299).Ended)
-	require.Equal(t, "job never started: status.json is there, but the member may not read it: open runs/r/t/2/status.json: permission denied", look("status.json", 300).Error)
+	require.Equal(t, "job never started: status.json is there, but the member may not read it: "+
+		"open runs/r/t/2/status.json: permission denied", look("status.json", 300).Error)
 	l.says("status.json", `{"status": "success"}`)
 	v := look("output.json", 1)
 	require.True(t, v.Ended && v.Said)
@@ -201,7 +213,8 @@ func TestUnreadableFilesTimeOut(t *testing.T) {
 }
 
 func TestFolderReplacedByALinkHasNoFiles(t *testing.T) {
-	for name, to := range map[string]string{"to elsewhere": t.TempDir(), "to another one's": "3", "to itself": "2", "to what is not there": "none"} {
+	for name, to := range map[string]string{"to elsewhere": t.TempDir(), "to another one's": "3",
+		"to itself": "2", "to what is not there": "none"} {
 		t.Run(name, func(t *testing.T) {
 			l := newLooked(t)
 			folder := filepath.Join(l.dir, filepath.FromSlash(l.Folder))
@@ -242,7 +255,8 @@ func TestFoldersOfOtherRunsAreNotRead(t *testing.T) {
 	good := objects.Attempt{Run: "r", Folder: "runs/r/t/1/", StartMS: 1, HeartbeatMS: 1}
 	require.True(t, good.Sound("r"))
 	require.False(t, good.Sound("s"))
-	for _, folder := range []string{"", "runs/s/t/1/", "runs/r/../s/1/", "runs/r/t/", "runs/r/t/1", "runs/r/t/1/2/", "runs/r//1/", "runs/r/t/../"} {
+	for _, folder := range []string{"", "runs/s/t/1/", "runs/r/../s/1/", "runs/r/t/", "runs/r/t/1",
+		"runs/r/t/1/2/", "runs/r//1/", "runs/r/t/../"} {
 		bad := good
 		bad.Folder = folder
 		require.False(t, bad.Sound("r"), folder)

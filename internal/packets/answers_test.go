@@ -41,12 +41,23 @@ func TestAnswersAreWrittenInOnePiece(t *testing.T) {
 		handle func(w http.ResponseWriter)
 		pieces []string
 	}{
-		"with its head":         {func(w http.ResponseWriter) { write(w, string(head)); write(w, string(data)); flush(w) }, []string{string(head) + string(data), ""}},
+		"with its head": {func(w http.ResponseWriter) {
+			write(w, string(head))
+			write(w,
+				string(data))
+			flush(w)
+		}, []string{string(head) + string(data), ""}},
 		"a head alone, flushed": {func(w http.ResponseWriter) { write(w, string(head)); flush(w) }, []string{string(head), ""}},
 		"a head at the end":     {func(w http.ResponseWriter) { write(w, string(head)) }, []string{string(head)}},
 		"without a head":        {func(w http.ResponseWriter) { write(w, "plain text") }, []string{"plain text"}},
 		"a large one":           {func(w http.ResponseWriter) { write(w, string(head)); write(w, large) }, []string{string(head), large}},
-		"one after the other":   {func(w http.ResponseWriter) { write(w, "12345"); write(w, "a"); write(w, "54321"); write(w, "b") }, []string{"12345a", "54321b"}},
+		"one after the other": {func(w http.ResponseWriter) {
+			write(w, "12345")
+			write(w,
+				"a")
+			write(w, "54321")
+			write(w, "b")
+		}, []string{"12345a", "54321b"}},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.pieces, written(c.handle)) })
 	}

@@ -66,13 +66,16 @@ func TestLargePartsBecomeReferences(t *testing.T) {
 		made  int
 		stays []string // of the value
 	}{
-		"a small one":                         {`{"a":1}`, 0, []string{`{"a":1}`}},
-		"a reference":                         {string(known), 0, []string{string(known)}},
-		"a large field of an object":          {`{"small":1,"large":` + string(quoted(1000)) + `}`, 1, []string{`"small":1`}},
-		"an object with many small fields":    {many, 1, nil},
-		"a list":                              {`[1,` + string(quoted(1000)) + `]`, 1, nil},
-		"a list with a reference in it":       {`[` + string(known) + `,7,` + string(quoted(1000)) + `]`, 1, []string{string(known), ",7,"}},
-		"an object with references deep down": {`{"in":{"a":` + string(known) + `,"b":` + string(quoted(1000)) + `},"c":` + string(quoted(900)) + `}`, 2, []string{`"in":{"a":` + string(known)}},
+		"a small one": {`{"a":1}`, 0, []string{`{"a":1}`}},
+		"a reference": {string(known), 0, []string{string(known)}},
+		"a large field of an object": {`{"small":1,"large":` + string(quoted(1000)) + `}`, 1,
+			[]string{`"small":1`}},
+		"an object with many small fields": {many, 1, nil},
+		"a list":                           {`[1,` + string(quoted(1000)) + `]`, 1, nil},
+		"a list with a reference in it": {`[` + string(known) + `,7,` + string(quoted(1000)) +
+			`]`, 1, []string{string(known), ",7,"}},
+		"an object with references deep down": {`{"in":{"a":` + string(known) + `,"b":` + string(
+			quoted(1000)) + `},"c":` + string(quoted(900)) + `}`, 2, []string{`"in":{"a":` + string(known)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v, made := s.Refer("task-1", json.RawMessage(tt.value))

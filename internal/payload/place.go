@@ -44,7 +44,9 @@ func (s *Store) Settle(ctx context.Context, at, noted string) error {
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s is not where the large values of this store are: those are at %s; where they have been moved to, there has to be the object %s, too, which tells whose they are", at, noted, ownerKey)
+		return fmt.Errorf("%s is not where the large values of this store are: those are at %s; "+
+			"where they have been moved to, there has to be the object %s, too, which tells "+
+			"whose they are", at, noted, ownerKey)
 	case err != nil:
 		return fmt.Errorf("%s: %w: %w", at, ErrAway, err)
 	case strings.TrimSpace(string(text)) != s.ownerMark():

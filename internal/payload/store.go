@@ -88,7 +88,8 @@ func refTo(task, hash string, v json.RawMessage) Ref {
 func (s *Store) putObject(ctx context.Context, r *Ref, v []byte) error {
 	err := retryBucket(ctx, func(ctx context.Context) error { return s.opts.Bucket.Put(ctx, r.Key(), v) })
 	if err != nil {
-		return fmt.Errorf("a value of %d bytes of task %s could not be kept at %s: %w", len(v), r.Task, s.opts.Bucket.Address(Folder(r.Task)), err)
+		return fmt.Errorf("a value of %d bytes of task %s could not be kept at %s: %w", len(v),
+			r.Task, s.opts.Bucket.Address(Folder(r.Task)), err)
 	}
 	s.cache.putEntry(cacheEntry{contentKey: r.contentKey(), ref: *r, content: bytes.Clone(v), writtenAt: time.Now()})
 	return nil
@@ -150,7 +151,8 @@ func (s *Store) WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessag
 	}
 	size := s.Size(v)
 	if s.opts.Most > 0 && size > s.opts.Most {
-		return nil, flow.Errorf(flow.Limit, "the value has %d bytes with all that it refers to, more than the %d that can be put together: pass a part of it", size, s.opts.Most)
+		return nil, flow.Errorf(flow.Limit, "the value has %d bytes with all that it refers to, "+
+			"more than the %d that can be put together: pass a part of it", size, s.opts.Most)
 	}
 	if r, ok := s.asReference(v); ok { // may be cached, and needs no copy
 		return s.readContent(ctx, &r)
@@ -333,7 +335,8 @@ func (s *Store) readError(r *Ref, err error) error {
 }
 
 func (s *Store) changedError(r *Ref) error {
-	return lostContentf("the object %s of task %s, at %s, is not what was written: its size or its SHA-256 is another one", r.Name, r.Task, s.opts.Bucket.Address(r.Key()))
+	return lostContentf("the object %s of task %s, at %s, is not what was written: its size or "+
+		"its SHA-256 is another one", r.Name, r.Task, s.opts.Bucket.Address(r.Key()))
 }
 
 // lostContentError is a flow.ErrNoContent with details.

@@ -88,8 +88,11 @@ func TestReusedDatabaseIsEmpty(t *testing.T) {
 		before = text(t, conn, id)
 		name := text(t, conn, "SELECT current_database()")
 		for _, statement := range []string{
-			"CREATE TABLE x ()", "CREATE SCHEMA other CREATE TABLE y () CREATE VIEW z AS SELECT FROM y", "CREATE TYPE mood AS ENUM ('good')",
-			"CREATE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 1'", "REVOKE ALL ON SCHEMA public FROM PUBLIC", "ALTER DATABASE " + name + " SET work_mem = '77MB'",
+			"CREATE TABLE x ()",
+			"CREATE SCHEMA other CREATE TABLE y () CREATE VIEW z AS SELECT FROM y",
+			"CREATE TYPE mood AS ENUM ('good')",
+			"CREATE FUNCTION one() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+			"REVOKE ALL ON SCHEMA public FROM PUBLIC", "ALTER DATABASE " + name + " SET work_mem = '77MB'",
 		} {
 			_, err := conn.Exec(t.Context(), statement)
 			require.NoError(t, err)
@@ -98,11 +101,15 @@ func TestReusedDatabaseIsEmpty(t *testing.T) {
 	conn := connect(t, DSN(t))
 	require.Equal(t, before, text(t, conn, id))
 	require.Equal(t, "4MB", text(t, conn, "SHOW work_mem"))
-	require.Equal(t, "public", text(t, conn, "SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"))
+	require.Equal(t, "public", text(t, conn,
+		"SELECT string_agg(nspname, ' ') FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname "+
+			"<> 'information_schema'"))
 	for _, catalog := range []string{"pg_class WHERE relnamespace", "pg_type WHERE typnamespace", "pg_proc WHERE pronamespace"} {
 		require.Equal(t, "0", text(t, conn, "SELECT count(*)::text FROM "+catalog+" = 'public'::regnamespace"), catalog)
 	}
-	require.Equal(t, "true", text(t, conn, "SELECT (has_schema_privilege('public', 'USAGE') AND nspowner = 'pg_database_owner'::regrole)::text FROM pg_namespace WHERE nspname = 'public'"))
+	require.Equal(t, "true", text(t, conn,
+		"SELECT (has_schema_privilege('public', 'USAGE') AND nspowner = "+
+			"'pg_database_owner'::regrole)::text FROM pg_namespace WHERE nspname = 'public'"))
 }
 
 func TestSettingsAreTheDurableDefaults(t *testing.T) {

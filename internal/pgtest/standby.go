@@ -45,8 +45,9 @@ func (s *Server) startStandby(ctx context.Context, primary *Server) (err error) 
 
 // copyData copies the data of a running server to a folder that this server can read.
 func (s *Server) copyData(ctx context.Context, of *Server, to string, more ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"), append([]string{"--pgdata=" + to, "--checkpoint=fast", "--wal-method=stream", "--no-sync",
-		"--dbname=" + of.DSN("postgres")}, more...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_basebackup"),
+		append([]string{"--pgdata=" + to, "--checkpoint=fast", "--wal-method=stream", "--no-sync",
+			"--dbname=" + of.DSN("postgres")}, more...)...)
 	s.prepareCommand(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("pgtest: pg_basebackup: %w\n%s", err, out)
@@ -65,7 +66,9 @@ func (s *Server) Synchronize(ctx context.Context) error {
 	}
 	for {
 		synchronous := false
-		if err := s.queryValue(ctx, "SELECT current_setting('synchronous_standby_names') = '*' AND EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')", &synchronous); err != nil || synchronous {
+		if err := s.queryValue(ctx, "SELECT current_setting('synchronous_standby_names') = '*' "+
+			"AND EXISTS (SELECT FROM pg_stat_replication WHERE sync_state = 'sync')",
+			&synchronous); err != nil || synchronous {
 			return err
 		}
 		if err := pauseBriefly(ctx); err != nil {

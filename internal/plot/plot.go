@@ -54,7 +54,8 @@ svg{font:11px system-ui,sans-serif;--ground:#fff;--ink:#24292f;--faint:#d8dee4;-
 // SVG returns the picture.
 func (f Figure) SVG() []byte {
 	var d strings.Builder
-	fmt.Fprintf(&d, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img" aria-label="%[3]s">`+"\n", wide*len(f.Panels), high, escapeXML(f.Title))
+	fmt.Fprintf(&d, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" `+
+		`height="%[2]d" role="img" aria-label="%[3]s">`+"\n", wide*len(f.Panels), high, escapeXML(f.Title))
 	d.WriteString(style)
 	fmt.Fprintf(&d, `<rect class="g" width="100%%" height="100%%"/><text class="t" x="12" y="20">%s</text>`+"\n", escapeXML(f.Title))
 	for i, p := range f.Panels {
@@ -81,10 +82,13 @@ func (f Figure) drawPanel(d *strings.Builder, p Panel, at float64) {
 	}
 	fmt.Fprintf(d, `<text x="%.0f" y="40">%s</text>`, at+12, escapeXML(p.Y))
 	for _, t := range y.ticks {
-		fmt.Fprintf(d, `<path class="f" d="M%.0f %.1fH%.0f"/><text class="e" x="%.0f" y="%.1f">%s</text>`, at+left, y.positionOf(t), at+wide-right, at+left-5, y.positionOf(t)+4, formatShort(t))
+		fmt.Fprintf(d, `<path class="f" d="M%.0f %.1fH%.0f"/><text class="e" x="%.0f" `+
+			`y="%.1f">%s</text>`, at+left, y.positionOf(t), at+wide-right, at+left-5,
+			y.positionOf(t)+4, formatShort(t))
 	}
 	for _, t := range x.ticks {
-		fmt.Fprintf(d, `<path class="f" d="M%.1f %dV%d"/><text class="m" x="%.1[1]f" y="%[4]d">%[5]s</text>`, x.positionOf(t), top, high-foot, high-foot+15, formatShort(t))
+		fmt.Fprintf(d, `<path class="f" d="M%.1f %dV%d"/><text class="m" x="%.1[1]f" `+
+			`y="%[4]d">%[5]s</text>`, x.positionOf(t), top, high-foot, high-foot+15, formatShort(t))
 	}
 	fmt.Fprintf(d, `<text class="m" x="%.0f" y="%d">%s</text>`+"\n", at+(left+wide-right)/2, high-12, escapeXML(f.X))
 	for i, l := range p.Lines {
@@ -100,10 +104,13 @@ func drawLine(d *strings.Builder, l Line, class string, key float64, x, y axisSc
 	}
 	fmt.Fprintf(d, `<polyline class="%s" points="%s"/>`, class, strings.Join(way, " "))
 	for _, q := range l.Points {
-		fmt.Fprintf(d, `<circle class="d%s" cx="%.1f" cy="%.1f" r="2.5"><title>%s: %s</title></circle>`, class, x.positionOf(q.X), y.positionOf(q.Y), formatShort(q.X), formatShort(q.Y))
+		fmt.Fprintf(d, `<circle class="d%s" cx="%.1f" cy="%.1f" r="2.5"><title>%s: `+
+			`%s</title></circle>`, class, x.positionOf(q.X), y.positionOf(q.Y), formatShort(q.X),
+			formatShort(q.Y))
 	}
 	if l.Name != "" {
-		fmt.Fprintf(d, `<path class="%s" stroke-width="2" d="M%.0f 52h18"/><text x="%.0f" y="56">%s</text>`, class, key, key+22, escapeXML(l.Name))
+		fmt.Fprintf(d, `<path class="%s" stroke-width="2" d="M%.0f 52h18"/><text x="%.0f" `+
+			`y="56">%s</text>`, class, key, key+22, escapeXML(l.Name))
 	}
 	d.WriteString("\n")
 }

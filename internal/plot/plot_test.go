@@ -25,7 +25,8 @@ func TestPictureIsWellFormedAndHasEverything(t *testing.T) {
 	}
 	require.Equal(t, 3, strings.Count(svg, "<polyline"))
 	require.Equal(t, 7, strings.Count(svg, "<circle"))
-	for _, has := range []string{"Tasks &amp; &lt;units&gt;", ">tasks in flight<", ">steps/s<", ">member<", ">PostgreSQL<", ">10k<", "prefers-color-scheme:dark"} {
+	for _, has := range []string{"Tasks &amp; &lt;units&gt;", ">tasks in flight<", ">steps/s<",
+		">member<", ">PostgreSQL<", ">10k<", "prefers-color-scheme:dark"} {
 		require.Contains(t, svg, has)
 	}
 	require.NotContains(t, svg, "NaN")

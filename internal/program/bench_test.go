@@ -25,7 +25,8 @@ func BenchmarkProcess(b *testing.B) {
 		})
 	}
 	b.Run("bare", func(b *testing.B) { loop(b, func() error { return exec.Command("sleep", "0").Run() }) })
-	for name, p := range map[string]flow.Program{"line": {Command: "sleep 0"}, "shell": {Command: "sleep 0;"}, "list": {Args: []string{"sleep", "0"}}} {
+	for name, p := range map[string]flow.Program{"line": {Command: "sleep 0"},
+		"shell": {Command: "sleep 0;"}, "list": {Args: []string{"sleep", "0"}}} {
 		b.Run(name, func(b *testing.B) {
 			r := program.New(program.Options{Dir: b.TempDir()})
 			defer r.Close()

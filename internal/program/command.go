@@ -88,7 +88,9 @@ func shellLine(command, root string) ([]string, error) {
 		return []string{resolveProgram(command, root)}, nil
 	}
 	if runtime.GOOS == "windows" {
-		return nil, flow.Errorf(flow.Invalid, "the command %.80q is a line for a shell, which Windows has none for: write it as a list of a program and its arguments", command)
+		return nil, flow.Errorf(flow.Invalid,
+			"the command %.80q is a line for a shell, which Windows has none for: write it as a "+
+				"list of a program and its arguments", command)
 	}
 	return []string{shell, "-c", command}, nil
 }

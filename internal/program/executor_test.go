@@ -70,7 +70,8 @@ func executed(t *testing.T, class, config string, more program.Job) program.Resu
 	write(t, filepath.Join(dir, "sql/users.yaml"), "file: users.sql\n", 0o644)
 	more.Type = flow.ExecPython
 	more.Program = &flow.Program{Module: "executors.all", Function: class, Upstream: true,
-		Env: map[string]string{"ORK_EXECUTOR": "executors.all:" + class, "ORK_EXECUTOR_CONFIG": config, "ORK_CONFIG_FILE": "sql/users.yaml"}}
+		Env: map[string]string{"ORK_EXECUTOR": "executors.all:" + class,
+			"ORK_EXECUTOR_CONFIG": config, "ORK_CONFIG_FILE": "sql/users.yaml"}}
 	return runIn(t, dir, more)
 }
 
@@ -93,10 +94,12 @@ func TestPythonExecutorsRunTasks(t *testing.T) {
 
 func TestInvalidPythonExecutorsReportTheReason(t *testing.T) {
 	for class, want := range map[string]string{
-		"Fails":    "no such table",
-		"Idle":     "exit status 1: AttributeError: the executor Idle has no method run(config_file, ctx, upstream)",
-		"Shout":    "exit status 1: TypeError: ",
-		"function": "exit status 1: AttributeError: there is no class 'function' in executors.all; there are: Config, Fails, Idle, Large, Named, Output, Plain, Shout",
+		"Fails": "no such table",
+		"Idle": "exit status 1: AttributeError: the executor Idle has no method " +
+			"run(config_file, ctx, upstream)",
+		"Shout": "exit status 1: TypeError: ",
+		"function": "exit status 1: AttributeError: there is no class 'function' in " +
+			"executors.all; there are: Config, Fails, Idle, Large, Named, Output, Plain, Shout",
 	} {
 		res := executed(t, class, "{}", program.Job{})
 		require.True(t, strings.HasPrefix(res.Error, want), "%s: %s", class, res.Error)

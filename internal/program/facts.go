@@ -87,7 +87,8 @@ func (j *Job) Variables(input []byte, file string) map[string]string {
 func (f *Facts) jobVariables() map[string]string {
 	attempt := strconv.Itoa(f.Attempt)
 	vars := map[string]string{
-		"ORK_ATTEMPT": attempt, "ORK_TASK_ID": f.Task, "ORK_TASK_NAME": f.Step, "ORK_WORKFLOW_NAME": f.Flow, "ORK_RUN_ID": f.Run, "EXECUTION_ID": f.Execution,
+		"ORK_ATTEMPT": attempt, "ORK_TASK_ID": f.Task, "ORK_TASK_NAME": f.Step,
+		"ORK_WORKFLOW_NAME": f.Flow, "ORK_RUN_ID": f.Run, "EXECUTION_ID": f.Execution,
 		"attempt": attempt, "task_name": f.Step, "workflow_name": f.Flow, "run_id": f.Run,
 	}
 	if f.Retries >= 0 {
@@ -110,7 +111,8 @@ func (f *Facts) addUnitVariables(vars map[string]string) {
 		vars["item_index"], vars["item_count"] = strconv.Itoa(f.Unit/f.PerItem), strconv.Itoa(f.Units/f.PerItem)
 		index, count = f.Unit%f.PerItem, f.PerItem
 	}
-	vars["task_index"], vars["ORK_PARALLEL_INDEX"], vars["ORK_PARALLEL_COUNT"] = strconv.Itoa(f.Unit), strconv.Itoa(index), strconv.Itoa(count)
+	vars["task_index"], vars["ORK_PARALLEL_INDEX"],
+		vars["ORK_PARALLEL_COUNT"] = strconv.Itoa(f.Unit), strconv.Itoa(index), strconv.Itoa(count)
 }
 
 // inputLine returns an input as one line.

@@ -22,7 +22,8 @@ var largeInput = json.RawMessage(`"` + strings.Repeat("x", 300_000) + `"`)
 
 func init() {
 	parents["TROUPE_TEST_LARGE_INPUT"] = func(string) {
-		program.New(program.Options{}).Run(context.Background(), program.Job{Input: largeInput, Program: &flow.Program{Command: "cat > /dev/null; sleep 60"}})
+		program.New(program.Options{}).Run(context.Background(),
+			program.Job{Input: largeInput, Program: &flow.Program{Command: "cat > /dev/null; sleep 60"}})
 	}
 }
 
@@ -57,7 +58,9 @@ func TestConcurrentInputsAreRemoved(t *testing.T) {
 	ended := make(chan program.Result)
 	for range 8 {
 		go func() {
-			ended <- r.Run(context.Background(), program.Job{Input: largeInput, Program: &flow.Program{Command: `cat > /dev/null; wc -c < "$ORK_INPUT_FILE"`}})
+			ended <- r.Run(context.Background(),
+				program.Job{Input: largeInput,
+					Program: &flow.Program{Command: `cat > /dev/null; wc -c < "$ORK_INPUT_FILE"`}})
 		}()
 	}
 	for range 8 {

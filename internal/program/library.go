@@ -53,5 +53,6 @@ func libraryLoader() (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
 	}
-	return "", errors.New("a library is loaded by Python, or by " + name + " beside this program: there is no python3 on the search path, and no " + name)
+	return "", errors.New("a library is loaded by Python, or by " + name +
+		" beside this program: there is no python3 on the search path, and no " + name)
 }

@@ -71,7 +71,8 @@ func TestLibraryWithoutALoaderReportsTheMissingProgram(t *testing.T) {
 	write(t, filepath.Join(dir, "x.so"), "", 0o600)
 	t.Setenv("PATH", dir)
 	res := runIn(t, dir, program.Job{Type: flow.ExecLibrary, Program: &flow.Program{File: "x.so"}})
-	require.Equal(t, "a library is loaded by Python, or by troupe-library beside this program: there is no python3 on the search path, and no troupe-library", res.Error)
+	require.Equal(t, "a library is loaded by Python, or by troupe-library beside this program: "+
+		"there is no python3 on the search path, and no troupe-library", res.Error)
 }
 
 func libraries(t *testing.T) {
@@ -92,7 +93,8 @@ func libraries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := libraryOf(t, dir, strings.ReplaceAll(name, " ", "-"), tt.does, tt.returns)
 			var log strings.Builder
-			res := runIn(t, dir, program.Job{Type: flow.ExecLibrary, Program: &flow.Program{File: file}, Input: json.RawMessage(`{"n":1}`), Stdout: &log})
+			res := runIn(t, dir, program.Job{Type: flow.ExecLibrary,
+				Program: &flow.Program{File: file}, Input: json.RawMessage(`{"n":1}`), Stdout: &log})
 			require.Equal(t, tt.output, string(res.Output), res.Error)
 			require.Equal(t, tt.failure, strings.TrimSuffix(res.Error, " (core dumped)"))
 			require.Contains(t, log.String(), "Loading library: "+filepath.Join(dir, file)+"\n")
@@ -104,14 +106,16 @@ func TestALibraryGetsALargeInput(t *testing.T) {
 	needsC(t)
 	dir := t.TempDir()
 	file := libraryOf(t, dir, "size", `char *text = malloc(32); sprintf(text, "%zu", strlen(input))`, "text")
-	res := runIn(t, dir, program.Job{Type: flow.ExecLibrary, Program: &flow.Program{File: file}, Input: json.RawMessage(`"` + strings.Repeat("x", 300_000) + `"`)})
+	res := runIn(t, dir, program.Job{Type: flow.ExecLibrary, Program: &flow.Program{File: file},
+		Input: json.RawMessage(`"` + strings.Repeat("x", 300_000) + `"`)})
 	require.Equal(t, "300002", string(res.Output), res.Error)
 }
 
 func TestALibraryThatCannotBeLoaded(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "text.so"), "no library", 0o600)
-	for file, want := range map[string]string{"none.so": `there is no file "none.so" in`, "text.so": filepath.Join(dir, "text.so"), "../x.so": "outside of its root"} {
+	for file, want := range map[string]string{"none.so": `there is no file "none.so" in`,
+		"text.so": filepath.Join(dir, "text.so"), "../x.so": "outside of its root"} {
 		res := runIn(t, dir, program.Job{Type: flow.ExecLibrary, Program: &flow.Program{File: file}})
 		require.Contains(t, res.Error, want)
 		require.Nil(t, res.Output)

@@ -22,11 +22,14 @@ func TestMemoryLimitOfAPythonFunctionIsEnforced(t *testing.T) {
 	for name, warm := range map[string]int{"cold": 0, "warm": 1} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, "f.py"), "import time\ndef main():\n    time.sleep(0.1)\n    return len(bytearray(300_000_000))\n", 0o644)
+			write(t, filepath.Join(dir, "f.py"),
+				"import time\ndef main():\n    time.sleep(0.1)\n    return "+
+					"len(bytearray(300_000_000))\n", 0o644)
 			r := program.New(program.Options{Dir: dir})
 			defer r.Close()
 			call := func(memory int64) program.Result {
-				return r.Run(t.Context(), program.Job{Type: flow.ExecPython, Program: &flow.Program{File: "f.py", Warm: warm, Memory: memory}})
+				return r.Run(t.Context(), program.Job{Type: flow.ExecPython,
+					Program: &flow.Program{File: "f.py", Warm: warm, Memory: memory}})
 			}
 			require.Contains(t, call(128<<20).Error, "MemoryError")
 			require.Equal(t, "300000000", string(call(0).Output), "the interpreter is not held to it")

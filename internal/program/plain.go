@@ -34,7 +34,8 @@ func plainWords(line string) []string {
 		return nil
 	}
 	words := strings.Fields(line)
-	if len(words) == 0 || strings.ContainsRune(words[0], '=') || strings.ContainsAny(words[0][:1], "-+") || slices.Contains(shellWords, words[0]) {
+	if len(words) == 0 || strings.ContainsRune(words[0], '=') || strings.ContainsAny(words[0][:1],
+		"-+") || slices.Contains(shellWords, words[0]) {
 		return nil
 	}
 	return words
@@ -45,7 +46,8 @@ func isPlainRune(r rune) bool {
 }
 
 // shellWords are the builtins and keywords of shells.
-var shellWords = strings.Fields(`. : alias autoload bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare dirs
+var shellWords = strings.Fields(
+	`. : alias autoload bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare dirs
 	disown do done echo elif else enable esac eval exec exit export false fc fg fi float for function functions getopts hash help hist history if in integer
 	jobs kill let local logout mapfile nameref namespace newgrp nocorrect noglob popd print printf pushd pwd read readarray readonly repeat return
 	select set shift shopt source stop suspend test then time times trap true type typeset ulimit umask unalias unset until wait whence which while`)

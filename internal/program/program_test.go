@@ -80,8 +80,11 @@ func TestOutputs(t *testing.T) {
 
 func TestAMarkedLineThatIsNoJSONFailsTheAttempt(t *testing.T) {
 	for name, tt := range map[string]struct{ command, want string }{
-		"alone":               {"echo ORK_OUTPUT:bad", "the output that the program marked is no JSON (invalid character 'b' looking for beginning of value): ORK_OUTPUT:bad"},
-		"behind an older one": {"echo ORK_OUTPUT:1; echo ORK_OUTPUT:NaN", "(invalid character 'N' looking for beginning of value): ORK_OUTPUT:NaN"},
+		"alone": {"echo ORK_OUTPUT:bad",
+			"the output that the program marked is no JSON (invalid character 'b' looking for " +
+				"beginning of value): ORK_OUTPUT:bad"},
+		"behind an older one": {"echo ORK_OUTPUT:1; echo ORK_OUTPUT:NaN",
+			"(invalid character 'N' looking for beginning of value): ORK_OUTPUT:NaN"},
 		"half of one":         {`echo 'ORK_OUTPUT:{"a":'`, `(unexpected end of JSON input): ORK_OUTPUT:{"a":`},
 		"nothing":             {"echo ORK_OUTPUT:", "the output that the program marked is no JSON (it is empty): ORK_OUTPUT:"},
 		"a long one":          {`printf 'ORK_OUTPUT:x%0600d\n' 1`, strings.Repeat("0", 499) + "…"},
@@ -114,15 +117,19 @@ func TestLooseMarkWithoutJSONIsOnlyLogged(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	for name, tt := range map[string]struct{ command, want, details string }{
-		"the code":                  {"exit 3", "exit status 3", ""},
-		"the last line on stderr":   {"echo a >&2; echo ' b ' >&2; echo >&2; echo c; exit 4", "exit status 4: b", ""},
-		"a signal":                  {"kill -9 $$", "signal: killed", ""},
-		"in its own words":          {`echo 'ORK_ERROR:{"message":"old"}'; echo 'ORK_ERROR:{"message":"m","details":{"k":1}}'; echo x >&2; exit 1`, "m", `{"k":1}`},
+		"the code": {"exit 3", "exit status 3", ""},
+		"the last line on stderr": {"echo a >&2; echo ' b ' >&2; echo >&2; echo c; exit 4",
+			"exit status 4: b", ""},
+		"a signal": {"kill -9 $$", "signal: killed", ""},
+		"in its own words": {`echo 'ORK_ERROR:{"message":"old"}'; echo ` +
+			`'ORK_ERROR:{"message":"m","details":{"k":1}}'; echo x >&2; exit 1`, "m", `{"k":1}`},
 		"own words without message": {`echo 'ORK_ERROR:{"details":1}'; exit 1`, "exit status 1", ""},
 		"bytes that are no text":    {`printf 'a\377b\n' >&2; exit 1`, "exit status 1: a\uFFFDb", ""},
 		"output does not count":     {"echo ORK_OUTPUT:1; exit 1", "exit status 1", ""},
-		"a program that is not":     {"no-such-program-anywhere", "failed to start no-such-program-anywhere: it is neither in DIR nor on the search path", ""},
-		"a path that is not":        {"./no-such-program", "failed to start DIR/no-such-program: no such file or directory", ""},
+		"a program that is not": {"no-such-program-anywhere",
+			"failed to start no-such-program-anywhere: it is neither in DIR nor on the search path", ""},
+		"a path that is not": {"./no-such-program",
+			"failed to start DIR/no-such-program: no such file or directory", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -302,7 +309,8 @@ func TestProgramIsKilledAfterItsGracePeriod(t *testing.T) {
 // This covers only the engine: neither the operator's additional variables nor those that describe
 // the job in Troupe's names.
 func TestAProgramSeesAStatedEnvironment(t *testing.T) {
-	for _, name := range []string{"TROUPE_TOKEN", "TROUPE_STORE", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "ORK_UPSTREAM_JSON", "ORK_API_URL"} {
+	for _, name := range []string{"TROUPE_TOKEN", "TROUPE_STORE", "PGPASSWORD",
+		"AWS_SECRET_ACCESS_KEY", "ORK_UPSTREAM_JSON", "ORK_API_URL"} {
 		t.Setenv(name, "secret")
 	}
 	t.Setenv("LISTED", "yes")
@@ -310,7 +318,8 @@ func TestAProgramSeesAStatedEnvironment(t *testing.T) {
 	var out listener
 	res := r.Run(t.Context(), program.Job{Type: flow.ExecProcess, Stdout: &out, Input: json.RawMessage(`{"item":1}`),
 		Program: &flow.Program{Args: []string{"env"}, Env: map[string]string{"OWN": "1", "task_name": "a-b"}},
-		Facts: program.Facts{Run: "r", Flow: "f", Step: "s", Unit: 1, Units: 4, Many: true, Attempt: 2, Task: "t", Execution: "e", Retries: 3, TimeoutMS: 1500,
+		Facts: program.Facts{Run: "r", Flow: "f", Step: "s", Unit: 1, Units: 4, Many: true,
+			Attempt: 2, Task: "t", Execution: "e", Retries: 3, TimeoutMS: 1500,
 			Upstream: json.RawMessage(`{}`), Own: map[string]string{"TROUPE_JOB": "j"}}})
 	require.Empty(t, res.Error)
 	got := map[string]string{}
@@ -325,8 +334,10 @@ func TestAProgramSeesAStatedEnvironment(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]string{
-		"ORK_INPUT_JSON": `{"item":1}`, "ORK_ITEM_JSON": "1", "ORK_ATTEMPT": "2", "ORK_TASK_ID": "t", "ORK_TASK_NAME": "s", "ORK_WORKFLOW_NAME": "f", "ORK_RUN_ID": "r",
-		"ORK_PARALLEL_INDEX": "1", "ORK_PARALLEL_COUNT": "4", "EXECUTION_ID": "e", "attempt": "2", "task_index": "1", "task_name": "a-b", "workflow_name": "f",
+		"ORK_INPUT_JSON": `{"item":1}`, "ORK_ITEM_JSON": "1", "ORK_ATTEMPT": "2",
+		"ORK_TASK_ID": "t", "ORK_TASK_NAME": "s", "ORK_WORKFLOW_NAME": "f", "ORK_RUN_ID": "r",
+		"ORK_PARALLEL_INDEX": "1", "ORK_PARALLEL_COUNT": "4", "EXECUTION_ID": "e", "attempt": "2",
+		"task_index": "1", "task_name": "a-b", "workflow_name": "f",
 		"run_id": "r", "max_retries": "3", "timeout_seconds": "1.5", "LISTED": "yes", "OWN": "1", "TROUPE_JOB": "j",
 	}, got)
 }

@@ -80,7 +80,8 @@ func interpreterOf(p *flow.Program, root string, log io.Writer) (argv []string, 
 			return []string{uv, "run", "python3"}, uvCache(p), nil
 		}
 		if log != nil {
-			fmt.Fprintln(log, "uv, which the root's pyproject.toml is for, is not on the search path: the interpreter that there is runs instead")
+			fmt.Fprintln(log, "uv, which the root's pyproject.toml is for, is not on the search "+
+				"path: the interpreter that there is runs instead")
 		}
 	}
 	own := filepath.Join(root, ".venv", "bin", "python3")
@@ -112,7 +113,8 @@ func (r *Runner) resolveShim(ctx context.Context, argv []string, root string) []
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var told bytes.Buffer
-	ask := child.Command{Path: argv[0], Argv: []string{argv[0], "-c", "import sys; print(sys.executable)"}, Dir: root, Env: r.env, Split: true}
+	ask := child.Command{Path: argv[0], Argv: []string{argv[0], "-c",
+		"import sys; print(sys.executable)"}, Dir: root, Env: r.env, Split: true}
 	_, err := r.runProcess(ctx, ask.Path, func() (*child.Process, error) { return child.Start(ask) }, 0, outputWriters{&told, io.Discard})
 	path := strings.TrimSpace(told.String())
 	if err != nil || !filepath.IsAbs(path) {

@@ -89,23 +89,28 @@ func TestPythonResults(t *testing.T) {
 		"default":   {`{}`, "1"},
 		"default ":  {`{"a":5}`, "5"},
 		"default  ": {`null`, "1"},
-		"typed":     {`{"id":1,"at":"2026-01-02","unknown":1,"lines":[{"id":2}]}`, `["Order", {"id": 1, "at": "2026-01-02", "lines": [{"id": 2, "at": null, "lines": null}]}]`},
-		"typed ":    {`{"order":{"id":1}}`, `["Order", {"id": 1, "at": null, "lines": null}]`},
-		"two":       {`{"a":1,"c":3}`, "[1, 2]"},
-		"rest":      {`{"a":1,"c":3}`, `[1, {"c": 3}]`},
-		"only":      {`{"a":1,"c":3}`, "[1, 3, 3]"},
-		"kinds":     {`{"color":"red","price":1.10,"when":"2026-01-02T03:04:05Z","ids":{"a":"00000000-0000-0000-0000-000000000001"}}`, `[true, "2.1", 2026, {"a": 1}]`},
+		"typed": {`{"id":1,"at":"2026-01-02","unknown":1,"lines":[{"id":2}]}`,
+			`["Order", {"id": 1, "at": "2026-01-02", "lines": [{"id": 2, "at": null, "lines": null}]}]`},
+		"typed ": {`{"order":{"id":1}}`, `["Order", {"id": 1, "at": null, "lines": null}]`},
+		"two":    {`{"a":1,"c":3}`, "[1, 2]"},
+		"rest":   {`{"a":1,"c":3}`, `[1, {"c": 3}]`},
+		"only":   {`{"a":1,"c":3}`, "[1, 3, 3]"},
+		"kinds": {`{"color":"red","price":1.10,"when":"2026-01-02T03:04:05Z","ids":{"a":"00000000-0000-0000-0000-000000000001"}}`,
+			`[true, "2.1", 2026, {"a": 1}]`},
 		"optional":  {`{"order":{"id":1},"orders":[{"id":2}]}`, `["Order", [2]]`},
 		"optional ": {`{"order":null}`, `["NoneType", []]`},
-		"results":   {`{}`, `{"d": "2026-01-02", "set": [1, 2, 3], "dec": "1.10", "e": "red", "u": "00000000-0000-0000-0000-000000000001", "1": [1, 2], "o": {"id": 7, "at": null, "lines": null}}`},
-		"later":     {`{"a":1}`, "2"},
-		"told":      {`{"x":1}`, `[1, 2, "node", 0, 3]`},
-		"untyped":   {`{}`, `"run"`},
-		"near":      {`{}`, "5"},
-		"job":       {`{}`, `{"deferred": [{"service_type": "bigquery", "job_id": "j", "project": "p", "location": "US"}]}`},
-		"noisy":     {`{}`, "1"},
-		"listen":    {`{"a":1}`, `"{\"a\":1}\n"`},
-		"":          {`{}`, `"main"`},
+		"results": {`{}`, `{"d": "2026-01-02", "set": [1, 2, 3], "dec": "1.10", "e": "red", ` +
+			`"u": "00000000-0000-0000-0000-000000000001", "1": [1, 2], "o": {"id": 7, "at": ` +
+			`null, "lines": null}}`},
+		"later":   {`{"a":1}`, "2"},
+		"told":    {`{"x":1}`, `[1, 2, "node", 0, 3]`},
+		"untyped": {`{}`, `"run"`},
+		"near":    {`{}`, "5"},
+		"job": {`{}`, `{"deferred": [{"service_type": "bigquery", "job_id": "j", "project": ` +
+			`"p", "location": "US"}]}`},
+		"noisy":  {`{}`, "1"},
+		"listen": {`{"a":1}`, `"{\"a\":1}\n"`},
+		"":       {`{}`, `"main"`},
 	} {
 		for _, python := range interpreters() {
 			t.Run(function+" "+python, func(t *testing.T) {
@@ -123,7 +128,8 @@ func TestPythonSignatures(t *testing.T) {
 	dir := taskFolder(t)
 	for _, python := range interpreters() {
 		t.Run(python, func(t *testing.T) {
-			res := runIn(t, dir, program.Job{Type: flow.ExecPython, Inspect: true, Program: &flow.Program{File: "in/tasks.py", Python: python}})
+			res := runIn(t, dir, program.Job{Type: flow.ExecPython, Inspect: true,
+				Program: &flow.Program{File: "in/tasks.py", Python: python}})
 			require.Empty(t, res.Error)
 			var told struct {
 				Types     map[string]json.RawMessage
@@ -131,8 +137,11 @@ func TestPythonSignatures(t *testing.T) {
 			}
 			require.NoError(t, json.Unmarshal(res.Output, &told))
 			require.JSONEq(t, `{"id": "int", "at": "date?", "lines": ["types.Order"]}`, string(told.Types["Order"]))
-			require.JSONEq(t, `{"input_type": {"order": "types.Order?", "orders": ["types.Order"]}, "required": ["order"], "output_type": null}`, string(told.Functions["optional"]))
-			require.JSONEq(t, `{"input_type": {"a": null}, "required": ["a"], "output_type": null, "more": true}`, string(told.Functions["rest"]))
+			require.JSONEq(t, `{"input_type": {"order": "types.Order?", "orders": `+
+				`["types.Order"]}, "required": ["order"], "output_type": null}`,
+				string(told.Functions["optional"]))
+			require.JSONEq(t, `{"input_type": {"a": null}, "required": ["a"], "output_type": `+
+				`null, "more": true}`, string(told.Functions["rest"]))
 			require.JSONEq(t, `{"input_type": {"x": null}, "required": ["x"], "output_type": null}`, string(told.Functions["told"]))
 		})
 	}
@@ -206,7 +215,8 @@ func TestInterpreterLookupEndsWithItsTask(t *testing.T) {
 	defer cancel()
 	done := make(chan program.Result)
 	go func() {
-		done <- program.New(program.Options{Dir: dir}).Run(ctx, program.Job{Type: flow.ExecPython, Program: &flow.Program{File: "tasks.py", Root: "in"}})
+		done <- program.New(program.Options{Dir: dir}).Run(ctx, program.Job{Type: flow.ExecPython,
+			Program: &flow.Program{File: "tasks.py", Root: "in"}})
 	}()
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(filepath.Join(dir, "in/asked"))

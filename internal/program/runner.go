@@ -54,7 +54,8 @@ type Runner struct {
 func New(opts Options) *Runner {
 	opts.MaxOutput = cmp.Or(opts.MaxOutput, defaultMaxOutput)
 	inputFiles.Sweep()
-	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience(), warmPool: warmPool{logger: cmp.Or(opts.Logger, slog.Default())}}
+	return &Runner{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience(),
+		warmPool: warmPool{logger: cmp.Or(opts.Logger, slog.Default())}}
 }
 
 // Close ends the warm interpreters and the processes they have forked. Other programs keep running.
@@ -150,7 +151,8 @@ func orDiscard(w io.Writer) io.Writer {
 
 // runProcess returns when the program, its process group and its family have ended and all output
 // was read. A canceled program is asked to end, and killed after the grace period.
-func (r *Runner) runProcess(ctx context.Context, path string, start func() (*child.Process, error), grace time.Duration, to outputWriters) (pid int, err error) {
+func (r *Runner) runProcess(ctx context.Context, path string, start func() (*child.Process, error),
+	grace time.Duration, to outputWriters) (pid int, err error) {
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}

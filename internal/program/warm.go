@@ -69,7 +69,8 @@ func (r *Runner) warmCommand(job *Job, cmd child.Command) (warm child.Command, w
 			own[name] = value
 		}
 	}
-	return child.Command{Path: cmd.Path, Argv: append(slices.Clip(cmd.Argv), "--warm"), Dir: cmd.Dir, Env: child.Laid(r.env, own)}, job.Program.Warm
+	return child.Command{Path: cmd.Path, Argv: append(slices.Clip(cmd.Argv), "--warm"),
+		Dir: cmd.Dir, Env: child.Laid(r.env, own)}, job.Program.Warm
 }
 
 // isInterpreterVariable reports whether an interpreter reads the variable at its start, so that it
@@ -87,7 +88,8 @@ func isInterpreterVariable(name string) bool {
 func warmGroupKey(cmd child.Command) string {
 	env := slices.Sorted(slices.Values(cmd.Env))
 	parts := append(append([]string{cmd.Dir}, cmd.Argv...), env...)
-	for _, file := range []string{cmd.Path, filepath.Join(cmd.Dir, "pyproject.toml"), filepath.Join(cmd.Dir, "uv.lock"), filepath.Join(cmd.Dir, ".venv", "pyvenv.cfg")} {
+	for _, file := range []string{cmd.Path, filepath.Join(cmd.Dir, "pyproject.toml"),
+		filepath.Join(cmd.Dir, "uv.lock"), filepath.Join(cmd.Dir, ".venv", "pyvenv.cfg")} {
 		if info, err := os.Stat(file); err == nil {
 			parts = append(parts, strconv.FormatInt(info.ModTime().UnixNano(), 36))
 		}
@@ -220,7 +222,8 @@ func (h *warmPool) refillGroup(f *warmGroup) {
 func (h *warmPool) startForker(f *warmGroup) {
 	z, err := child.StartForker(f.cmd)
 	if err != nil {
-		h.logger.Warn("no interpreter of Python can be kept warm: attempts begin without", "command", strings.Join(f.cmd.Argv, " "), "folder", f.cmd.Dir, "error", err)
+		h.logger.Warn("no interpreter of Python can be kept warm: attempts begin without",
+			"command", strings.Join(f.cmd.Argv, " "), "folder", f.cmd.Dir, "error", err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -90,7 +90,8 @@ func warm(t *testing.T) *warmed {
 }
 
 func (w *warmed) job(function, input string) program.Job {
-	return program.Job{Type: flow.ExecPython, Input: json.RawMessage(input), Program: &flow.Program{File: "w.py", Function: function, Warm: 1, GraceMS: 200}}
+	return program.Job{Type: flow.ExecPython, Input: json.RawMessage(input),
+		Program: &flow.Program{File: "w.py", Function: function, Warm: 1, GraceMS: 200}}
 }
 
 func (w *warmed) call(function, input string) program.Result {
@@ -107,7 +108,8 @@ func TestWarmAttemptsAreIsolated(t *testing.T) {
 		require.Empty(t, res.Error)
 		var got []any
 		require.NoError(t, json.Unmarshal(res.Output, &got))
-		require.Equal(t, []any{[]any{float64(n)}, strconv.Itoa(n), float64(res.PID), float64(res.PID)}, got[:4], "a process and a group of its own")
+		require.Equal(t, []any{[]any{float64(n)}, strconv.Itoa(n), float64(res.PID),
+			float64(res.PID)}, got[:4], "a process and a group of its own")
 		require.Equal(t, []any{w.dir, strconv.Itoa(n)}, got[5:])
 		parents = append(parents, got[4])
 	}
@@ -121,7 +123,9 @@ func TestWarmAttemptsAreIsolated(t *testing.T) {
 func TestEditsOfATaskAreSeenByTheNextAttempt(t *testing.T) {
 	w := warm(t)
 	for n := range 3 {
-		write(t, filepath.Join(w.dir, "w.py"), fmt.Sprintf("import beside\ndef main(): return [%d, beside.value]%s", n, strings.Repeat(" ", n)), 0o644)
+		write(t, filepath.Join(w.dir, "w.py"),
+			fmt.Sprintf("import beside\ndef main(): return [%d, beside.value]%s", n,
+				strings.Repeat(" ", n)), 0o644)
 		write(t, filepath.Join(w.dir, "beside.py"), fmt.Sprintf("value = %d%s", n, strings.Repeat(" ", n)), 0o644)
 		require.Equal(t, fmt.Sprintf("[%d, %d]", n, n), string(w.call("", `{}`).Output))
 	}

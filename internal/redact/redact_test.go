@@ -23,28 +23,31 @@ func TestValuesAreHidden(t *testing.T) {
 		values     []string
 		said, want string
 	}{
-		"a value":                     {[]string{value}, "a " + value + " b", "a *** b"},
-		"twice":                       {[]string{value}, value + value, "******"},
-		"nothing":                     {nil, value, value},
-		"a short one is not":          {[]string{"abc"}, "abc", "abc"},
-		"the end of the last line":    {[]string{"hidden\n"}, "hidden", "***"},
-		"several":                     {[]string{"first one", "second"}, "first one, second", "***, ***"},
-		"one inside of another":       {[]string{"abcd", "xxabcdyy"}, "xxabcdyy abcd", "*** ***"},
-		"some that overlap":           {[]string{"abcdef", "defghi"}, "-abcdefghi-", "-***-"},
-		"one that overlaps itself":    {[]string{"abab"}, "-ababab-", "-***-"},
-		"as JSON":                     {[]string{value}, string(quoted), `"***"`},
-		"as JSON of ASCII":            {[]string{value}, `{"a":"p&ss \"w\u00f6rd\"/42"}`, `{"a":"***"}`},
-		"as JSON of others":           {[]string{value}, `{"a":"p\u0026ss \"w\u00F6rd\"\/42"}`, `{"a":"***"}`},
-		"in a URL":                    {[]string{value}, "?q=" + url.QueryEscape(value), "?q=***"},
-		"in a part of a URL":          {[]string{value}, "?q=p%26ss%20%22w%C3%B6rd%22%2F42", "?q=***"},
-		"in a path of a URL":          {[]string{value}, "/p%26ss%20%22w%C3%B6rd%22/42", "/***"},
-		"in a URL, in small letters":  {[]string{value}, "?q=p%26ss+%22w%c3%b6rd%22%2f42", "?q=***"},
-		"with marks in a URL":         {[]string{"it's (so)!"}, "?q=it's%20(so)!", "?q=***"},
-		"a line of one":               {[]string{"first line\nsecond line"}, "says: second line", "says: ***"},
-		"a short line is not":         {[]string{"{\nmore of it\n}"}, "{ more of it }", "{ *** }"},
-		"with other ends of lines":    {[]string{"first line\nsecond line"}, "first line\r\nsecond line", "***\r\n***"},
-		"a text inside of JSON":       {[]string{`{"user": "me", "key": ["long enough"]}`}, `me: long enough`, "me: ***"},
-		"in the header of basic auth": {[]string{"hunter2hunter2"}, base64.StdEncoding.EncodeToString([]byte("me:hunter2hunter2")), "bWU6***I="},
+		"a value":                    {[]string{value}, "a " + value + " b", "a *** b"},
+		"twice":                      {[]string{value}, value + value, "******"},
+		"nothing":                    {nil, value, value},
+		"a short one is not":         {[]string{"abc"}, "abc", "abc"},
+		"the end of the last line":   {[]string{"hidden\n"}, "hidden", "***"},
+		"several":                    {[]string{"first one", "second"}, "first one, second", "***, ***"},
+		"one inside of another":      {[]string{"abcd", "xxabcdyy"}, "xxabcdyy abcd", "*** ***"},
+		"some that overlap":          {[]string{"abcdef", "defghi"}, "-abcdefghi-", "-***-"},
+		"one that overlaps itself":   {[]string{"abab"}, "-ababab-", "-***-"},
+		"as JSON":                    {[]string{value}, string(quoted), `"***"`},
+		"as JSON of ASCII":           {[]string{value}, `{"a":"p&ss \"w\u00f6rd\"/42"}`, `{"a":"***"}`},
+		"as JSON of others":          {[]string{value}, `{"a":"p\u0026ss \"w\u00F6rd\"\/42"}`, `{"a":"***"}`},
+		"in a URL":                   {[]string{value}, "?q=" + url.QueryEscape(value), "?q=***"},
+		"in a part of a URL":         {[]string{value}, "?q=p%26ss%20%22w%C3%B6rd%22%2F42", "?q=***"},
+		"in a path of a URL":         {[]string{value}, "/p%26ss%20%22w%C3%B6rd%22/42", "/***"},
+		"in a URL, in small letters": {[]string{value}, "?q=p%26ss+%22w%c3%b6rd%22%2f42", "?q=***"},
+		"with marks in a URL":        {[]string{"it's (so)!"}, "?q=it's%20(so)!", "?q=***"},
+		"a line of one":              {[]string{"first line\nsecond line"}, "says: second line", "says: ***"},
+		"a short line is not":        {[]string{"{\nmore of it\n}"}, "{ more of it }", "{ *** }"},
+		"with other ends of lines": {[]string{"first line\nsecond line"},
+			"first line\r\nsecond line", "***\r\n***"},
+		"a text inside of JSON": {[]string{`{"user": "me", "key": ["long enough"]}`},
+			`me: long enough`, "me: ***"},
+		"in the header of basic auth": {[]string{"hunter2hunter2"},
+			base64.StdEncoding.EncodeToString([]byte("me:hunter2hunter2")), "bWU6***I="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tt.want, redact.New(tt.values...).Text(tt.said))
@@ -55,7 +58,8 @@ func TestValuesAreHidden(t *testing.T) {
 func TestBase64HidesNothingWhereverTheValueIs(t *testing.T) {
 	for before := range 7 {
 		for after := range 4 {
-			for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+			for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding,
+				base64.URLEncoding, base64.RawURLEncoding} {
 				said := encoding.EncodeToString([]byte("0123456"[:before] + value + "xyz~"[:after]))
 				hidden := redact.New(value).Text(said)
 				require.Contains(t, hidden, redact.Mask, said)

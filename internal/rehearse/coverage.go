@@ -64,7 +64,8 @@ func nodeOutcomes(g *flow.PlanScope, n *flow.PlanNode) []string {
 		return slices.Sorted(maps.Keys(n.Edges))
 	}
 	d := n.Dag
-	if d.Has != nil || d.Not != nil || d.Expr != nil || slices.ContainsFunc(d.Guards, func(i int) bool { return g.Dag.List[i].Kind != flow.KindPrep }) {
+	if d.Has != nil || d.Not != nil || d.Expr != nil ||
+		slices.ContainsFunc(d.Guards, func(i int) bool { return g.Dag.List[i].Kind != flow.KindPrep }) {
 		return []string{Runs, Skips}
 	}
 	return nil

@@ -20,7 +20,8 @@ func (r *player) takeJob(job flow.Job) {
 	}
 	queue := job.Exec.Type == flow.ExecQueue
 	switch {
-	case queue && r.decideCommand(flow.Claim{Address: job.Address, Worker: "worker", Token: fmt.Sprint("token-", r.decisions), Until: r.env.Now + claimVisibility.Milliseconds()}) != nil:
+	case queue && r.decideCommand(flow.Claim{Address: job.Address, Worker: "worker",
+		Token: fmt.Sprint("token-", r.decisions), Until: r.env.Now + claimVisibility.Milliseconds()}) != nil:
 		return
 	case !queue && job.Again:
 		_ = r.decideCommand(flow.Begin{Address: job.Address, Carrier: r.env.Member})
@@ -65,7 +66,8 @@ func (r *player) beginCall(job flow.Job) *Call {
 }
 
 func (r *player) addCall(job flow.Job) *Call {
-	c := &Call{Job: job, Name: nameOf(job.Address, job.Single), Number: len(r.story.Calls), Began: r.elapsed(), BeganAt: len(r.story.Events)}
+	c := &Call{Job: job, Name: nameOf(job.Address, job.Single), Number: len(r.story.Calls),
+		Began: r.elapsed(), BeganAt: len(r.story.Events)}
 	r.calls[job.Address] = c
 	r.story.Calls = append(r.story.Calls, c)
 	return c
@@ -178,7 +180,8 @@ func (r *player) reportCall(c *Call, job flow.Job, queue bool, at string, again 
 // takeReport delivers a report. A report for an attempt that has ended changes nothing.
 func (r *player) takeReport(c *Call, job flow.Job, token string) {
 	_, open := r.state.Job(job.Address)
-	_ = r.decideCommand(flow.Report{Address: job.Address, Output: c.Answer.Output, Error: c.Answer.Error, Fatal: c.Answer.Fatal, Worker: "worker", Token: token, Poller: token != ""})
+	_ = r.decideCommand(flow.Report{Address: job.Address, Output: c.Answer.Output,
+		Error: c.Answer.Error, Fatal: c.Answer.Fatal, Worker: "worker", Token: token, Poller: token != ""})
 	if _, still := r.state.Job(job.Address); open && !still && !c.Over {
 		c.Over, c.OK, c.Ended, c.EndedAt = true, c.Answer.Error == "", r.elapsed(), len(r.story.Events)
 	}

@@ -42,8 +42,12 @@ type player struct {
 }
 
 func playStory(p *Play, c *faultSource) *Story {
-	r := &player{Play: p, chance: c, story: &Story{}, env: flow.Env{Now: startEpoch, Limits: p.Limits, Member: "member-1"}, calls: map[flow.Address]*Call{}, reportsAt: map[flow.Address]int64{},
-		failedUnits: map[flow.Address]bool{}, answered: map[string]int{}, seen: map[flow.Address]bool{}, delivered: map[flow.Address]int{}, answer: func(c *Call) Answer { return Answer{Output: c.Input} }}
+	r := &player{Play: p, chance: c, story: &Story{},
+		env:   flow.Env{Now: startEpoch, Limits: p.Limits, Member: "member-1"},
+		calls: map[flow.Address]*Call{}, reportsAt: map[flow.Address]int64{},
+		failedUnits: map[flow.Address]bool{}, answered: map[string]int{},
+		seen: map[flow.Address]bool{}, delivered: map[flow.Address]int{},
+		answer: func(c *Call) Answer { return Answer{Output: c.Input} }}
 	if p.Answers != nil {
 		r.answer = p.Answers()
 	}
@@ -106,7 +110,8 @@ func (r *player) elapsed() time.Duration { return r.story.Since(r.env.Now) }
 func (r *player) decideCommand(c flow.Command) error {
 	for c != nil {
 		if r.decisions++; r.decisions > MaxDecisions {
-			r.story.Err = fmt.Errorf("the task has not ended after %d decisions, at %s: is there a loop without an end?", MaxDecisions, Span(r.elapsed()))
+			r.story.Err = fmt.Errorf("the task has not ended after %d decisions, at %s: is "+
+				"there a loop without an end?", MaxDecisions, Span(r.elapsed()))
 			return r.story.Err
 		}
 		d, err := flow.Decide(r.state, c, r.env)

@@ -78,10 +78,14 @@ edges:
 		calls []string
 		took  time.Duration
 	}{
-		"when it waits":          {rehearse.Act{Waiting: "ask", Kind: rehearse.ActApprove, Target: "ask", At: time.Hour}, []string{"pay"}, time.Hour},
-		"when its key is waited": {rehearse.Act{Waiting: "decision", Kind: rehearse.ActAnswer, Target: "decision", Value: json.RawMessage("false")}, []string{"refuse"}, 0},
-		"at a time":              {rehearse.Act{Kind: rehearse.ActReject, Target: "ask", At: 2 * time.Hour}, []string{"refuse"}, 2 * time.Hour},
-		"by a signal":            {rehearse.Act{Kind: rehearse.ActSignal, Target: "decision", Value: json.RawMessage("true"), At: time.Minute}, []string{"pay"}, time.Minute},
+		"when it waits": {rehearse.Act{Waiting: "ask", Kind: rehearse.ActApprove,
+			Target: "ask", At: time.Hour}, []string{"pay"}, time.Hour},
+		"when its key is waited": {rehearse.Act{Waiting: "decision", Kind: rehearse.ActAnswer,
+			Target: "decision", Value: json.RawMessage("false")}, []string{"refuse"}, 0},
+		"at a time": {rehearse.Act{Kind: rehearse.ActReject, Target: "ask",
+			At: 2 * time.Hour}, []string{"refuse"}, 2 * time.Hour},
+		"by a signal": {rehearse.Act{Kind: rehearse.ActSignal, Target: "decision",
+			Value: json.RawMessage("true"), At: time.Minute}, []string{"pay"}, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.act.ID = name
@@ -104,7 +108,8 @@ func TestTaskWithoutFurtherEventsKeepsWaiting(t *testing.T) {
 }
 
 func TestEndlessLoopIsAborted(t *testing.T) {
-	s := rehearse.Run(&rehearse.Play{Plan: flowtest.Plan(t, "start: a\nnodes: {a: {service: s}}\nedges: [{from: a, action: default, to: a}]")})
+	s := rehearse.Run(&rehearse.Play{Plan: flowtest.Plan(t,
+		"start: a\nnodes: {a: {service: s}}\nedges: [{from: a, action: default, to: a}]")})
 	require.ErrorContains(t, s.Err, "the task has not ended after 50000 decisions")
 }
 
@@ -118,8 +123,10 @@ nodes:
 func TestEveryKindOfFaultHappens(t *testing.T) {
 	plan := flowtest.Plan(t, fragile)
 	for _, f := range []rehearse.Fault{
-		{Kind: rehearse.FaultLate, At: "a", By: time.Hour}, {Kind: rehearse.FaultTwice, At: "b", By: time.Second}, {Kind: rehearse.FaultCrash, At: "a"},
-		{Kind: rehearse.FaultCrash, At: "c"}, {Kind: rehearse.FaultLost, At: "b"}, {Kind: rehearse.FaultLost, At: "c"}, {Kind: rehearse.FaultRestart, At: "c"},
+		{Kind: rehearse.FaultLate, At: "a", By: time.Hour}, {Kind: rehearse.FaultTwice, At: "b",
+			By: time.Second}, {Kind: rehearse.FaultCrash, At: "a"},
+		{Kind: rehearse.FaultCrash, At: "c"}, {Kind: rehearse.FaultLost, At: "b"},
+		{Kind: rehearse.FaultLost, At: "c"}, {Kind: rehearse.FaultRestart, At: "c"},
 		{Kind: rehearse.FaultRestart, At: "a"}, {Kind: rehearse.FaultError, At: "d"}, {Kind: rehearse.FaultDown, At: "a"},
 	} {
 		t.Run(string(f.Kind)+" "+f.At, func(t *testing.T) {
@@ -156,7 +163,8 @@ func TestRedeliveredCallIsOneCall(t *testing.T) {
 }
 
 func TestASeedGivesTheSameStoryEachTime(t *testing.T) {
-	p := &rehearse.Play{Plan: flowtest.Plan(t, fragile), Kinds: rehearse.Kinds{Order: true, Repeat: true, Crash: true, Timeouts: true, Errors: true}}
+	p := &rehearse.Play{Plan: flowtest.Plan(t, fragile), Kinds: rehearse.Kinds{Order: true,
+		Repeat: true, Crash: true, Timeouts: true, Errors: true}}
 	different := map[string]bool{}
 	for seed := range uint64(200) {
 		one, other := rehearse.Seed(p, seed), rehearse.Seed(p, seed)
@@ -276,7 +284,9 @@ edges:
 }
 
 func TestDurationsAreReadAsTheyAreWritten(t *testing.T) {
-	for text, want := range map[string]time.Duration{"0": 0, "90s": 90 * time.Second, "3w": 21 * 24 * time.Hour, "2d12h": 60 * time.Hour, "1.5s": 1500 * time.Millisecond, "250ms": 250 * time.Millisecond} {
+	for text, want := range map[string]time.Duration{"0": 0, "90s": 90 * time.Second,
+		"3w": 21 * 24 * time.Hour, "2d12h": 60 * time.Hour, "1.5s": 1500 * time.Millisecond,
+		"250ms": 250 * time.Millisecond} {
 		d, err := rehearse.ParseSpan(text)
 		require.NoError(t, err)
 		require.Equal(t, want, d, text)
@@ -301,15 +311,19 @@ func TestTheExamplesArePlayedUnderAllFaults(t *testing.T) {
 			require.NoError(t, err)
 			plan, _ := compile.Text(text, flow.Limits{})
 			require.NotNil(t, plan)
-			p := &rehearse.Play{Plan: plan, Kinds: kinds, Params: e.Params, Acts: []rehearse.Act{{ID: "retry", Kind: rehearse.ActRetry, At: 24 * time.Hour}}}
+			p := &rehearse.Play{Plan: plan, Kinds: kinds, Params: e.Params,
+				Acts: []rehearse.Act{{ID: "retry", Kind: rehearse.ActRetry, At: 24 * time.Hour}}}
 			if len(e.Input) > 0 {
 				p.Params = e.Input
 			}
 			for _, s := range e.Signals {
-				p.Acts = append(p.Acts, rehearse.Act{ID: s.Key, Kind: rehearse.ActSignal, Target: s.Key, Value: s.Value, At: time.Duration(s.AfterMS) * time.Millisecond})
+				p.Acts = append(p.Acts, rehearse.Act{ID: s.Key, Kind: rehearse.ActSignal,
+					Target: s.Key, Value: s.Value, At: time.Duration(s.AfterMS) * time.Millisecond})
 			}
 			for _, c := range e.Complete {
-				p.Acts = append(p.Acts, rehearse.Act{ID: fmt.Sprint(c.Step, c.Unit), Kind: rehearse.ActComplete, Waiting: c.Step, Target: c.Step, Unit: c.Unit, Value: c.Output})
+				p.Acts = append(p.Acts, rehearse.Act{ID: fmt.Sprint(c.Step, c.Unit),
+					Kind: rehearse.ActComplete, Waiting: c.Step, Target: c.Step, Unit: c.Unit,
+					Value: c.Output})
 			}
 			for seed := range uint64(20) {
 				s := rehearse.Seed(p, seed)

@@ -14,7 +14,8 @@ type timeUnit struct {
 	d    time.Duration
 }
 
-var timeUnits = []timeUnit{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}, {"µs", time.Microsecond}}
+var timeUnits = []timeUnit{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour},
+	{"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}, {"µs", time.Microsecond}}
 
 // Span formats a duration in the way people write it: 2d3h, 500ms.
 func Span(d time.Duration) string {

@@ -109,7 +109,9 @@ func (d *DB) Runs(task string, runs ...Run) {
 		if r.Status == "queued" || r.Status == "running" {
 			ended = 0
 		}
-		d.mustExec("INSERT INTO node_runs VALUES (?, ?, ?, ?, ?, ?, ?, '{}', ?, ?, ?, ?, ?, ?, ?, ?, '')", fmt.Sprintf("run-%d", d.rows), task, r.Node, r.Attempt, r.Status,
+		d.mustExec(
+			"INSERT INTO node_runs VALUES (?, ?, ?, ?, ?, ?, ?, '{}', ?, ?, ?, ?, ?, ?, ?, ?, '')",
+			fmt.Sprintf("run-%d", d.rows), task, r.Node, r.Attempt, r.Status,
 			r.Sub, r.Branch, toJSON(d.t, r.Input), toJSON(d.t, r.Output), r.Error, r.Action, r.At, ended, r.Worker, r.URL)
 	}
 }

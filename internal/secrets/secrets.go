@@ -50,7 +50,8 @@ func Open(o Options) (*Store, error) {
 			return nil, fmt.Errorf("secrets: %q is no name of a variable: it has letters, digits and _", name)
 		}
 		if slices.ContainsFunc(child.Environment(o.Seen), func(entry string) bool { return strings.HasPrefix(entry, name+"=") }) {
-			return nil, fmt.Errorf("secrets: all programs see the variable %s, by itself or because it is listed (--child-env): it is no secret, so give that another name", name)
+			return nil, fmt.Errorf("secrets: all programs see the variable %s, by itself or "+
+				"because it is listed (--child-env): it is no secret, so give that another name", name)
 		}
 		if os.Getenv(name) == "" {
 			return nil, fmt.Errorf("secrets: the variable %s, which is listed (--secret-env), is not set", name)
@@ -76,7 +77,8 @@ func Open(o Options) (*Store, error) {
 // Listed returns an error if flows may not use the secret with this name.
 func (s *Store) Listed(name string) error {
 	if s == nil || len(s.opts.Env) == 0 && len(s.opts.More) == 0 && s.opts.Dir == "" {
-		return fmt.Errorf("there is no secret %.80q: this server has none for flows; its operator lists them with --secret-env or --secret-dir", name)
+		return fmt.Errorf("there is no secret %.80q: this server has none for flows; its "+
+			"operator lists them with --secret-env or --secret-dir", name)
 	}
 	if slices.Contains(s.opts.Env, name) || s.opts.More[name] != nil {
 		return nil

@@ -46,7 +46,8 @@ func TestOnlyListedSecretsAreProvided(t *testing.T) {
 
 func TestFurtherSecretsAreReadEachTime(t *testing.T) {
 	value, failure := "one", error(nil)
-	s, err := secrets.Open(secrets.Options{More: map[string]func() ([]byte, error){"db-password": func() ([]byte, error) { return []byte(value), failure }}})
+	s, err := secrets.Open(secrets.Options{More: map[string]func() ([]byte,
+		error){"db-password": func() ([]byte, error) { return []byte(value), failure }}})
 	require.NoError(t, err)
 	require.NoError(t, s.Listed("db-password"))
 	require.ErrorContains(t, s.Listed("db-pasword"), "did you mean db-password?")
@@ -109,7 +110,9 @@ func TestOnlyFilesAreSecrets(t *testing.T) {
 
 func TestListedSecretsMustExist(t *testing.T) {
 	t.Setenv("API_TOKEN", "value")
-	for _, o := range []secrets.Options{{Env: []string{"API_TOKEN"}, Seen: []string{"API_TOKEN"}}, {Env: []string{"NO_SUCH_VARIABLE"}}, {Env: []string{"A=B"}}, {Dir: "/nowhere/at/all"}, {Dir: os.Args[0]}} {
+	for _, o := range []secrets.Options{{Env: []string{"API_TOKEN"}, Seen: []string{"API_TOKEN"}},
+		{Env: []string{"NO_SUCH_VARIABLE"}}, {Env: []string{"A=B"}}, {Dir: "/nowhere/at/all"},
+		{Dir: os.Args[0]}} {
 		_, err := secrets.Open(o)
 		require.Error(t, err, "%+v", o)
 	}
@@ -117,7 +120,8 @@ func TestListedSecretsMustExist(t *testing.T) {
 
 func TestAttemptGetsAllSecretsOrNone(t *testing.T) {
 	s, _ := opened(t)
-	g, err := s.Give(map[string]flow.Secret{"TOKEN": {Secret: "API_TOKEN"}, "PASSWORD_FILE": {Secret: "db-password", File: "../db/password"}})
+	g, err := s.Give(map[string]flow.Secret{"TOKEN": {Secret: "API_TOKEN"},
+		"PASSWORD_FILE": {Secret: "db-password", File: "../db/password"}})
 	require.NoError(t, err)
 	remove, err := g.Unpack()
 	require.NoError(t, err)

@@ -76,7 +76,8 @@ func (s workStarter) Start(_ context.Context, job flow.Job, lost bool) flow.Repo
 		id := fmt.Sprint(job.ID(), "/", i)
 		s.beginWork(s.h.name, id, job.Exec.Service == hang, r, lost && !s.options.Unaware)
 		// some external work is still pending in its system
-		begun.Deferred = append(begun.Deferred, flow.External{Service: foreign, ID: id, Data: encodeValue(object{"n": i}), Pending: job.Unit%2 == 1})
+		begun.Deferred = append(begun.Deferred, flow.External{Service: foreign, ID: id,
+			Data: encodeValue(object{"n": i}), Pending: job.Unit%2 == 1})
 	}
 	s.delayCall()
 	return begun
@@ -105,7 +106,8 @@ func (b *externalSystem) beginWork(who, id string, never bool, r flow.Report, lo
 	}
 	b.w.addTrace("%s begins %s abroad", who, id)
 	b.counts.Abroad++
-	b.works[id] = &externalWork{by: who, report: r, never: never, until: b.w.now + b.w.upTo(pickOne(b.w.rng, 0, 100*time.Millisecond, 8*time.Second))}
+	b.works[id] = &externalWork{by: who, report: r, never: never,
+		until: b.w.now + b.w.upTo(pickOne(b.w.rng, 0, 100*time.Millisecond, 8*time.Second))}
 }
 
 // workTracker queries external work for a member.
@@ -126,7 +128,8 @@ func (t workTracker) Poll(ctx context.Context, x flow.External) (flow.ExternalSt
 	}
 	switch {
 	case one.never || t.w.now < one.until:
-		status := flow.ExternalStatus{Again: pickOne(t.w.rng, 0, 50*time.Millisecond, 3*time.Second), Memo: pickOne(t.w.rng, nil, encodeValue(x.Polls))}
+		status := flow.ExternalStatus{Again: pickOne(t.w.rng, 0, 50*time.Millisecond,
+			3*time.Second), Memo: pickOne(t.w.rng, nil, encodeValue(x.Polls))}
 		if x.Polls > 0 {
 			status.BeganAt = x.StartedAt + 1
 		}
@@ -173,7 +176,8 @@ func (t workTracker) findWork(ctx context.Context, x flow.External) (*externalWo
 // isAwaited reports whether an attempt is still waiting according to the stored events.
 func (c *commitChecker) isAwaited(task string, at flow.Address) bool {
 	t := c.tasks[task]
-	return t != nil && !t.deleted && slices.ContainsFunc(flow.Waiting(t.state), func(w flow.Wait) bool { return w.For == flow.WaitsOutside && w.Address == at })
+	return t != nil && !t.deleted && slices.ContainsFunc(flow.Waiting(t.state),
+		func(w flow.Wait) bool { return w.For == flow.WaitsOutside && w.Address == at })
 }
 
 // checkExternals checks that exactly the attempts that wait for external work have rows.
@@ -193,6 +197,7 @@ func (c *commitChecker) checkExternals(t *taskShadow, task string) {
 		}
 	}
 	if !maps.Equal(rows, want) {
-		c.w.failRun("task %s: there are rows for the work of %v, and %v wait for such", task, slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(want)))
+		c.w.failRun("task %s: there are rows for the work of %v, and %v wait for such", task,
+			slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(want)))
 	}
 }

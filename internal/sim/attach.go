@@ -21,7 +21,10 @@ func (st *simRun) addSessions(a *simMember) {
 	}
 	a.sessions = attached.New(attached.Options{
 		Secret: "of all members", Grace: a.grace, Heartbeat: heartbeat, Patience: st.w.upTo(5*time.Second) + 1,
-		Workers: memberRegistry{st, a.h}, Log: func(string, string) attached.Log { return workerLogs{st, a.h} }, Note: a.noteJob, Logger: st.log, Host: a.h.baseHost(),
+		Workers: memberRegistry{st, a.h}, Log: func(string,
+			string) attached.Log {
+			return workerLogs{st, a.h}
+		}, Note: a.noteJob, Logger: st.log, Host: a.h.baseHost(),
 	})
 }
 
@@ -72,7 +75,8 @@ func (st *simRun) allFree(a *simMember) bool {
 	for _, free := range a.h.credits {
 		told += free
 	}
-	return told == want || !slices.ContainsFunc(st.awakeMembers(), func(b *simMember) bool { return a != b && st.store.findMember(b.Incarnation()) != nil })
+	return told == want || !slices.ContainsFunc(st.awakeMembers(),
+		func(b *simMember) bool { return a != b && st.store.findMember(b.Incarnation()) != nil })
 }
 
 // inHand returns the ids of the jobs that the workers of a member carry out.

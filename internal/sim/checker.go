@@ -110,7 +110,8 @@ func (c *commitChecker) checkRow(incarnation string, t *taskShadow, commit *pers
 		e := &events[i]
 		c.w.addTrace("%s writes %s/%d: %s %s %s", incarnation, commit.Task[len(commit.Task)-4:], commit.Seq, e.Type, e.Address(), e.Status)
 		if e.At < t.at || e.At > c.w.storeNow().Add(c.w.faults.clockLead()).UnixMilli() {
-			c.w.failRun("task %s, row %d: an event at %d after one at %d, when it is %d", commit.Task, commit.Seq, e.At, t.at, c.w.storeNow().UnixMilli())
+			c.w.failRun("task %s, row %d: an event at %d after one at %d, when it is %d",
+				commit.Task, commit.Seq, e.At, t.at, c.w.storeNow().UnixMilli())
 		}
 		t.at = e.At
 		if e.Type == flow.AttemptReturned && e.Total >= c.limits.Deliveries {

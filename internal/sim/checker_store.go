@@ -117,7 +117,8 @@ func (c *commitChecker) atEnd() {
 			continue
 		}
 		there++
-		if in.EndedAt == 0 || in.resting || in.due != 0 || len(c.store.jobsOf(id)) > 0 || len(c.store.permits.Of(id)) > 0 || len(c.store.externals.Of(id)) > 0 {
+		if in.EndedAt == 0 || in.resting || in.due != 0 || len(c.store.jobsOf(id)) > 0 ||
+			len(c.store.permits.Of(id)) > 0 || len(c.store.externals.Of(id)) > 0 {
 			c.w.failRun("task %s is not done with: %+v, queue rows %v", id, *in, c.store.jobsOf(id))
 		}
 		c.foldAnew(t, in)

@@ -77,7 +77,8 @@ func (u *simUser) finishLeftovers() {
 		return slices.ContainsFunc(left, func(b flow.Address) bool { return a.Node == b.Node && a.Unit == b.Unit })
 	})
 	if missed || s.Status != flow.TaskCanceled || s.EndedAt != ended {
-		u.w.failRun("task %s is %s at %d, it ended at %d; %v of %v were completed and are not", u.task, s.Status, s.EndedAt, ended, left, units)
+		u.w.failRun("task %s is %s at %d, it ended at %d; %v of %v were completed and are not",
+			u.task, s.Status, s.EndedAt, ended, left, units)
 	}
 }
 

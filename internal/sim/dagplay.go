@@ -20,7 +20,8 @@ type dagWriter struct {
 }
 
 func drawDag(rng *rand.Rand, remote bool) *flowScenario {
-	p := &flowScenario{dag: true, signals: map[string]json.RawMessage{}, appends: map[string]int{}, cel: celExpressions{rng, map[string]celExpression{}}}
+	p := &flowScenario{dag: true, signals: map[string]json.RawMessage{}, appends: map[string]int{},
+		cel: celExpressions{rng, map[string]celExpression{}}}
 	w := &dagWriter{rng: rng, play: p, remote: remote, fast: rng.IntN(5) == 0}
 	p.loose = w.fast
 	p.again = !w.fast && rng.IntN(3) == 0
@@ -86,7 +87,9 @@ func (w *dagWriter) writeScope(n, depth int, root bool) object {
 
 // writeUndo draws a compensation node.
 func (w *dagWriter) writeUndo() object {
-	return object{"service": pickOne(w.rng, "echo", "echo", "flaky", "boom"), "exec_type": pickOne(w.rng, "", "queue"), "retry": object{"max_attempts": 1 + w.rng.IntN(3), "delay": "20ms"}}
+	return object{"service": pickOne(w.rng, "echo", "echo", "flaky", "boom"),
+		"exec_type": pickOne(w.rng, "", "queue"), "retry": object{"max_attempts": 1 + w.rng.IntN(3),
+			"delay": "20ms"}}
 }
 
 func (w *dagWriter) writeNode(key string, deps []string, depth int) object {
@@ -157,7 +160,8 @@ func (w *dagWriter) writeExec(n object, from ...string) {
 	}
 	drawKeys(w.rng, n, "$run.n")
 	if w.rng.IntN(2) == 0 {
-		n["retry"] = object{"max_attempts": 1 + w.rng.IntN(3), "delay": pickOne(w.rng, "0s", "20ms", "300ms"), "backoff": pickOne(w.rng, "", "exponential"), "jitter": 0.5}
+		n["retry"] = object{"max_attempts": 1 + w.rng.IntN(3), "delay": pickOne(w.rng, "0s", "20ms",
+			"300ms"), "backoff": pickOne(w.rng, "", "exponential"), "jitter": 0.5}
 	}
 }
 
@@ -208,7 +212,8 @@ func (w *dagWriter) writeCondition(deps []string) object {
 			when["if_not"] = pattern
 		}
 	default:
-		when["cond"] = object{"service": pickOne(w.rng, "yesno", "yesno", "yesno", "boom", "echo"), "exec_type": pickOne(w.rng, "", "queue")}
+		when["cond"] = object{"service": pickOne(w.rng, "yesno", "yesno", "yesno", "boom", "echo"),
+			"exec_type": pickOne(w.rng, "", "queue")}
 	}
 	return when
 }
@@ -246,8 +251,11 @@ func (w *dagWriter) writeBranch(n object, deps []string, depth int) {
 		second := pickOne(w.rng, "echo", "echo", "coin")
 		n["flow"] = object{"start": "x", "result": "out", "edges": []object{{"from": "x", "action": "default", "to": "y"}},
 			"nodes": object{
-				"x": object{"service": first, "exec_type": pickOne(w.rng, "", "queue"), "prep": object{"input_key": "$params.n"}, "post": object{"output_key": "out"}},
-				"y": object{"service": second, "prep": object{"input_map": object{"was": "$shared.out"}}, "post": object{"output_key": "out"}},
+				"x": object{"service": first, "exec_type": pickOne(w.rng, "", "queue"),
+					"prep": object{"input_key": "$params.n"}, "post": object{"output_key": "out"}},
+				"y": object{"service": second,
+					"prep": object{"input_map": object{"was": "$shared.out"}},
+					"post": object{"output_key": "out"}},
 			}}
 		if w.rng.IntN(3) == 0 {
 			w.addChoice(n["flow"].(object))

@@ -168,7 +168,8 @@ func (d *storeConn) DueWakes(ctx context.Context, shards persistence.ShardSet, b
 	return callStore(d, func() ([]persistence.Wake, error) { return d.Store.DueWakes(ctx, shards, before, limit) })
 }
 
-func (d *storeConn) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+func (d *storeConn) QueueRows(ctx context.Context, services []string, afterAt int64,
+	afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return callStore(d, func() ([]persistence.QueueRow, error) {
 		return d.Store.QueueRows(ctx, services, afterAt, afterTurn, limit)
 	})
@@ -204,7 +205,8 @@ func (d *storeConn) QueueServices(ctx context.Context) ([]string, error) {
 	return callStore(d, func() ([]string, error) { return d.Store.QueueServices(ctx) })
 }
 
-func (d *storeConn) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+func (d *storeConn) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64,
+	afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return callStore(d, func() ([]persistence.QueueRow, error) { return d.Store.QueueFor(ctx, f, afterAt, afterTurn, limit) })
 }
 

@@ -150,7 +150,8 @@ func (v *depsView) addEnd(key string, r *nodeEnd) {
 
 // isClosing reports whether a node runs only when the task is over.
 func (in *scopeContext) isClosing(key string) bool {
-	return key == in.flow.Finally || slices.ContainsFunc(slices.Collect(maps.Values(in.flow.Nodes)), func(n *dagNode) bool { return n.Compensate == key })
+	return key == in.flow.Finally || slices.ContainsFunc(slices.Collect(maps.Values(in.flow.Nodes)),
+		func(n *dagNode) bool { return n.Compensate == key })
 }
 
 func (e *dagEvaluator) evaluateOutput(in *scopeContext, n *dagNode, leaves depsView) any {

@@ -43,7 +43,8 @@ func (x *celExpressions) drawCondition(depth int, fields ...string) celExpressio
 	case 0:
 		return hasExpr(pickOne(x.rng, fields...))
 	case 1:
-		return equalExpr(fieldExpr(pickOne(x.rng, fields...)), literalExpr(pickOne[any](x.rng, "paid", "free", float64(x.rng.IntN(50)), nil)))
+		return equalExpr(fieldExpr(pickOne(x.rng, fields...)),
+			literalExpr(pickOne[any](x.rng, "paid", "free", float64(x.rng.IntN(50)), nil)))
 	case 2:
 		return largerExpr(sizeExpr(fieldExpr(pickOne(x.rng, fields...))), literalExpr(float64(x.rng.IntN(3))))
 	default:

@@ -69,7 +69,9 @@ func (st *simRun) addHands() {
 }
 
 func (st *simRun) addHand(name string) *attachedWorker {
-	d := &attachedWorker{simRun: st, ctx: context.Background(), name: name, held: map[uint64]*attachedJob{}, finished: map[uint64]*attach.Result{}, tickets: map[uint64]*attach.Brought{}}
+	d := &attachedWorker{simRun: st, ctx: context.Background(), name: name,
+		held: map[uint64]*attachedJob{}, finished: map[uint64]*attach.Result{},
+		tickets: map[uint64]*attach.Brought{}}
 	st.attachedWorkers = append(st.attachedWorkers, d)
 	return d
 }
@@ -208,7 +210,8 @@ func (d *attachedWorker) applyFault(what int) (over, ended bool) {
 }
 
 func (d *attachedWorker) buildHello() *attach.Hello {
-	return &attach.Hello{Protocol: 1, Worker: d.name, Services: d.services, Labels: d.labels, Credits: uint32(d.credits), Session: d.session,
+	return &attach.Hello{Protocol: 1, Worker: d.name, Services: d.services, Labels: d.labels,
+		Credits: uint32(d.credits), Session: d.session,
 		Held: slices.Sorted(maps.Keys(d.held)), Finished: slices.Sorted(maps.Keys(d.finished)), Brought: d.listBrought()}
 }
 

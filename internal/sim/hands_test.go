@@ -38,7 +38,8 @@ func TestNewSessionHoldsABroughtJobAfterItsTaskConfirms(t *testing.T) {
 			st.w.advanceBy(c.away)
 			before.comes(a, c.session)
 			if c.passed {
-				st.check.onJobMoved("task", &flow.Event{Type: flow.AttemptPassed, Node: at.Node, Visit: at.Visit, Attempt: at.Attempt, Worker: before.name, Carrier: a.Incarnation()})
+				st.check.onJobMoved("task", &flow.Event{Type: flow.AttemptPassed, Node: at.Node,
+					Visit: at.Visit, Attempt: at.Attempt, Worker: before.name, Carrier: a.Incarnation()})
 			}
 			if c.again {
 				before.stream.closeStream(true, false)

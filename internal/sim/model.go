@@ -47,8 +47,11 @@ type storedTask struct {
 }
 
 func newModel(w *simWorld) *storeModel {
-	return &storeModel{w: w, tasks: map[string]*storedTask{}, queue: map[string]persistence.QueueRow{}, permits: permits.NewPermits(), externals: permits.NewExternals(),
-		flows: map[string]persistence.Flow{}, versions: map[string]persistence.Version{}, refusal: pickOne(w.rng, "it cannot be kept", poison+" cannot be kept")}
+	return &storeModel{w: w, tasks: map[string]*storedTask{},
+		queue: map[string]persistence.QueueRow{}, permits: permits.NewPermits(),
+		externals: permits.NewExternals(),
+		flows:     map[string]persistence.Flow{}, versions: map[string]persistence.Version{},
+		refusal: pickOne(w.rng, "it cannot be kept", poison+" cannot be kept")}
 }
 
 // poison is a text that this store refuses to store.
@@ -200,7 +203,8 @@ func (m *storeModel) DeleteStats(context.Context, int64, int64, int) (int, error
 
 func (m *storeModel) ForgetDeliveries(context.Context, int64, int) (int, error) { return 0, nil }
 
-func (m *storeModel) QueueRows(_ context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+func (m *storeModel) QueueRows(_ context.Context, services []string, afterAt int64,
+	afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return m.queuedJobs(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool {
 		return services == nil || slices.Contains(services, q.Service)
 	}), nil
@@ -215,11 +219,13 @@ func (m *storeModel) QueueServices(context.Context) ([]string, error) {
 }
 
 // QueueFor ignores labels and flows, which the simulation does not use.
-func (m *storeModel) QueueFor(_ context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+func (m *storeModel) QueueFor(_ context.Context, f persistence.QueueFilter, afterAt int64,
+	afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return m.queuedJobs(afterAt, afterTurn, limit, func(q *persistence.QueueRow) bool { return q.Service == f.Service }), nil
 }
 
-func (m *storeModel) queuedJobs(afterAt int64, afterTurn string, limit int, wanted func(*persistence.QueueRow) bool) []persistence.QueueRow {
+func (m *storeModel) queuedJobs(afterAt int64, afterTurn string, limit int,
+	wanted func(*persistence.QueueRow) bool) []persistence.QueueRow {
 	var rows []persistence.QueueRow
 	for _, q := range m.queue {
 		after := q.EnqueuedAt > afterAt || q.EnqueuedAt == afterAt && q.Turn > afterTurn

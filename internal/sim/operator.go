@@ -93,7 +93,8 @@ func (st *simRun) memberConfig(h *host) actors.Config {
 		cfg.MaxReady, cfg.MaxUncommitted = 0, 0
 	}
 	c := jobCarrier{simRun: st, h: h}
-	cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c, flow.ExecOutside: st.externalSystem.startersFor(h).Carrier()}
+	cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecHTTP: c,
+		flow.ExecOutside: st.externalSystem.startersFor(h).Carrier()}
 	cfg.Trackers = st.externalSystem.trackersFor(h)
 	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecHTTP: 1 + st.w.rng.IntN(6)}
 	return cfg
@@ -135,11 +136,13 @@ func (st *simRun) checkLeftovers(a *simMember) {
 	until := st.w.now + 2*time.Minute // a carrier asks that late whether a job is still needed
 	for {
 		s := a.Stats()
-		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 && len(a.h.carrying) == 0 && len(st.inHand(a)) == 0 && st.allFree(a) || closedNow(a.Lost()) {
+		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 &&
+			len(a.h.carrying) == 0 && len(st.inHand(a)) == 0 && st.allFree(a) || closedNow(a.Lost()) {
 			return
 		}
 		if st.w.now > until {
-			st.w.failRun("when everything has ended, %s still has %+v in memory and is at the jobs %v, workers are at %v, and it tells of the credits %v", a.h.name, s,
+			st.w.failRun("when everything has ended, %s still has %+v in memory and is at the "+
+				"jobs %v, workers are at %v, and it tells of the credits %v", a.h.name, s,
 				slices.Sorted(maps.Keys(a.h.carrying)), st.inHand(a), a.h.credits)
 			return
 		}
@@ -237,5 +240,6 @@ func closedNow(c <-chan struct{}) bool {
 
 // isLossError reports whether the loss of a member explains an error.
 func isLossError(err error) bool {
-	return errors.Is(err, persistence.ErrTaken) || errors.Is(err, errLost) || errors.Is(err, errDown) || errors.Is(err, persistence.ErrFenced)
+	return errors.Is(err, persistence.ErrTaken) || errors.Is(err, errLost) ||
+		errors.Is(err, errDown) || errors.Is(err, persistence.ErrFenced)
 }

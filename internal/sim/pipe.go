@@ -27,7 +27,8 @@ var errStream = errors.New("sim: the stream broke")
 
 // dialMember opens a stream to a member.
 func (d *attachedWorker) dialMember(a *simMember) *workerStream {
-	p := &workerStream{d: d, a: a, up: messageQueue[*attach.FromWorker]{simRun: d.simRun, h: a.h}, down: messageQueue[*attach.ToWorker]{simRun: d.simRun, h: a.h}}
+	p := &workerStream{d: d, a: a, up: messageQueue[*attach.FromWorker]{simRun: d.simRun, h: a.h},
+		down: messageQueue[*attach.ToWorker]{simRun: d.simRun, h: a.h}}
 	d.w.startCoroutine(a.h, "attached", func() {
 		if err := a.sessions.Serve(d.ctx, p); err != nil {
 			d.w.addTrace("%s refuses %s: %v", a.h.name, d.name, err)

@@ -85,7 +85,8 @@ func drawPlay(rng *rand.Rand, rich, remote bool) *flowScenario {
 	for i := range list {
 		list[i] = rng.IntN(50)
 	}
-	p.params, _ = json.Marshal(object{"n": rng.IntN(100), "list": list, "text": fmt.Sprint("text ", rng.IntN(100)), "o": object{"x": rng.IntN(9)}})
+	p.params, _ = json.Marshal(object{"n": rng.IntN(100), "list": list,
+		"text": fmt.Sprint("text ", rng.IntN(100)), "o": object{"x": rng.IntN(9)}})
 	return p
 }
 
@@ -328,7 +329,8 @@ func (w *graphWriter) writeParallel() flowFragment {
 }
 
 func (w *graphWriter) writeForeach() flowFragment {
-	n := object{"kind": "foreach", "prep": object{"input_key": pickOne(w.rng, "$params.list", "$params.list", w.chooseInput())}, "post": w.writePost()}
+	n := object{"kind": "foreach", "prep": object{"input_key": pickOne(w.rng, "$params.list",
+		"$params.list", w.chooseInput())}, "post": w.writePost()}
 	w.writeExec(n, services...)
 	w.addKeys(n, "$item", "$params.n")
 	if w.rng.IntN(3) == 0 {
@@ -391,7 +393,9 @@ func (w *graphWriter) addSignalStep() string {
 func (w *graphWriter) writeChoice() flowFragment {
 	var when any = object{"gt": []any{"$params.n", w.rng.IntN(100)}}
 	if w.rng.IntN(2) == 0 {
-		when = pickOne(w.rng, "params.n > 50", "size(params.text) < 7 && params.list.exists(x, x > 25)", `has(shared.k1) && shared.k1 == "x"`, "input == null || params.o.x % 2 == 0")
+		when = pickOne(w.rng, "params.n > 50",
+			"size(params.text) < 7 && params.list.exists(x, x > 25)",
+			`has(shared.k1) && shared.k1 == "x"`, "input == null || params.o.x % 2 == 0")
 	}
 	key := w.addNode(object{"kind": "choice", "prep": w.writePrep(), "post": w.writePost(), "choice_cases": []object{
 		{"action": "go", "expr": when},
@@ -400,7 +404,8 @@ func (w *graphWriter) writeChoice() flowFragment {
 }
 
 func (w *graphWriter) writeTimer() flowFragment {
-	return w.singleNode(object{"kind": "timer", "prep": w.writePrep(), "post": w.writePost(), "params": object{"delay_ms": pickOne(w.rng, 0, 10, 300, 3000, 20_000)}})
+	return w.singleNode(object{"kind": "timer", "prep": w.writePrep(), "post": w.writePost(),
+		"params": object{"delay_ms": pickOne(w.rng, 0, 10, 300, 3000, 20_000)}})
 }
 
 // writeWait draws a step that ends by a signal or by a timer, but never by a race of both.
@@ -408,7 +413,9 @@ func (w *graphWriter) writeWait() flowFragment {
 	w.names++
 	key := fmt.Sprint("signal", w.names)
 	if w.rng.IntN(3) == 0 {
-		return w.singleNode(object{"kind": "wait_event", "post": w.writePost(), "params": object{"signal_key": "$shared." + key, "timeout_ms": pickOne(w.rng, 50, 2000, 9000)},
+		return w.singleNode(object{"kind": "wait_event", "post": w.writePost(),
+			"params": object{"signal_key": "$shared." + key,
+				"timeout_ms": pickOne(w.rng, 50, 2000, 9000)},
 			"failure_strategy": pickOne(w.rng, "", "continue")})
 	}
 	w.play.signals[key] = json.RawMessage(pickOne(w.rng, `true`, `"approved"`, `{"by":"somebody"}`, `7`))

@@ -218,7 +218,8 @@ func (p *flowPublisher) endAll() {
 		}
 	}
 	for _, task := range gone {
-		if err := p.sendUntilAnswered(task, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}); flow.ErrorKindOf(err) != flow.NotFound {
+		if err := p.sendUntilAnswered(task, flow.Signal{Key: "ok",
+			Value: json.RawMessage(`true`)}); flow.ErrorKindOf(err) != flow.NotFound {
 			p.w.failRun("a signal to %s, which was deleted, is answered with %v", task, err)
 		}
 	}

@@ -55,7 +55,8 @@ func referenceOutcome(p *flowScenario, plan *flow.Plan, limits flow.Limits) (tas
 
 // runReference runs a scenario by the core alone.
 func runReference(p *flowScenario, plan *flow.Plan, limits flow.Limits) (*flow.State, error) {
-	r := &referenceRun{state: flow.NewState("reference", plan), env: flow.Env{Now: 1, Member: "reference", Limits: limits}, reruns: newAgain(plan)}
+	r := &referenceRun{state: flow.NewState("reference", plan),
+		env: flow.Env{Now: 1, Member: "reference", Limits: limits}, reruns: newAgain(plan)}
 	if err := r.applyCommand(flow.Start{Version: "v", Params: p.params}); err != nil {
 		return nil, err
 	}

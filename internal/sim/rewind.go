@@ -30,7 +30,8 @@ type storeImage struct {
 
 // takeImage copies the content of the store.
 func (m *storeModel) takeImage() *storeImage {
-	i := &storeImage{owners: m.owners, generation: m.generation, history: m.history, kept: m.kept, tasks: map[string]storedTask{}, queue: maps.Clone(m.queue),
+	i := &storeImage{owners: m.owners, generation: m.generation, history: m.history, kept: m.kept,
+		tasks: map[string]storedTask{}, queue: maps.Clone(m.queue),
 		permits: m.permits.Clone(), externals: m.externals.Clone(), rateStarts: map[string]map[string]int64{}}
 	for _, one := range m.members {
 		i.members = append(i.members, *one)
@@ -48,7 +49,8 @@ func (m *storeModel) takeImage() *storeImage {
 
 // restoreImage restores a copy.
 func (m *storeModel) restoreImage(i *storeImage) {
-	m.owners, m.generation, m.history, m.kept, m.queue, m.permits, m.externals = i.owners, i.generation, i.history, i.kept, i.queue, i.permits, i.externals
+	m.owners, m.generation, m.history, m.kept, m.queue, m.permits, m.externals = i.owners,
+		i.generation, i.history, i.kept, i.queue, i.permits, i.externals
 	m.members, m.tasks = nil, map[string]*storedTask{}
 	for _, one := range i.members {
 		m.members = append(m.members, &one)
@@ -67,7 +69,8 @@ func (m *storeModel) renewedSince(i *storeImage) bool {
 	for _, one := range i.members {
 		then[one.Incarnation] = one.renewals
 	}
-	return !slices.ContainsFunc(m.members, func(one *memberRecord) bool { return one.FencedAt == 0 && one.renewals <= then[one.Incarnation]+1 })
+	return !slices.ContainsFunc(m.members,
+		func(one *memberRecord) bool { return one.FencedAt == 0 && one.renewals <= then[one.Incarnation]+1 })
 }
 
 // rewindTo resets the checker to the restored state. It keeps what was carried out in the lost

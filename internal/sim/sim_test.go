@@ -31,7 +31,8 @@ func seeds(t *testing.T, few, share uint64) (first, n uint64) {
 
 func report(t *testing.T, seed uint64, r Result) {
 	t.Helper()
-	t.Errorf("seed %d: %v\nthe end of its trace:\n%s\n\nto see it again: TROUPE_SIM_SEED=%d go test ./internal/sim", seed, r.Err, strings.Join(r.Trace, "\n"), seed)
+	t.Errorf("seed %d: %v\nthe end of its trace:\n%s\n\nto see it again: TROUPE_SIM_SEED=%d go "+
+		"test ./internal/sim", seed, r.Err, strings.Join(r.Trace, "\n"), seed)
 }
 
 // failures is the maximal number of failing seeds reported.
@@ -50,7 +51,8 @@ func perform(t *testing.T, o Options, few, share uint64) {
 			report(t, seed, r)
 		}
 	}
-	t.Logf("%d seeds, %d steps in %s: %.0f seeds/s", n, steps, time.Since(began).Round(time.Millisecond), float64(n)/time.Since(began).Seconds())
+	t.Logf("%d seeds, %d steps in %s: %.0f seeds/s", n, steps,
+		time.Since(began).Round(time.Millisecond), float64(n)/time.Since(began).Seconds())
 }
 
 func TestChainsWithoutFaults(t *testing.T) { perform(t, Options{Plain: true}, 50, 1) }
@@ -119,7 +121,8 @@ func TestNoTaskIsStuckAfterARewind(t *testing.T) {
 }
 
 func TestASeedGivesTheSameRunEveryTime(t *testing.T) {
-	for name, o := range map[string]Options{"one member": {}, "a cluster": {Cluster: true}, "a cluster with planned moves": {Cluster: true, Planned: true},
+	for name, o := range map[string]Options{"one member": {}, "a cluster": {Cluster: true},
+		"a cluster with planned moves":    {Cluster: true, Planned: true},
 		"a cluster whose store goes back": {Cluster: true, Rewinds: true}} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[uint64]uint64{}

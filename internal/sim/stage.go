@@ -174,8 +174,10 @@ func (g idGenerator) Read(b []byte) (int, error) {
 }
 
 func newStage(w *simWorld, o Options) *simRun {
-	st := &simRun{w: w, store: newModel(w), check: newChecker(w), options: o, wrapStore: o.Store, damage: o.Plan, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
-	st.store.check, st.check.store, st.store.unfenced, st.store.orphans, st.store.generous = st.check, st.store, o.Unfenced, o.Orphans, o.Generous
+	st := &simRun{w: w, store: newModel(w), check: newChecker(w), options: o, wrapStore: o.Store,
+		damage: o.Plan, visibility: time.Duration(300+w.rng.IntN(4000)) * time.Millisecond}
+	st.store.check, st.check.store, st.store.unfenced, st.store.orphans,
+		st.store.generous = st.check, st.store, o.Unfenced, o.Orphans, o.Generous
 	st.attaches, st.workers = o.Cluster || w.drawChance(500), registrationTimes{}
 	st.cluster, st.planned, st.log = o.Cluster, o.Planned, slog.New(slog.DiscardHandler)
 	st.check.limits, st.check.planned, st.check.onJobMoved = &st.limits, st.planned, st.noteJobMoved
@@ -220,7 +222,8 @@ func (st *simRun) addUser(i int, p *flowScenario) {
 	if st.damage != nil {
 		st.damage(plan)
 	}
-	st.store.versions[version] = persistence.Version{ID: version, FlowID: fmt.Sprint("flow-", i), Number: 1, Status: "published", Definition: p.definition}
+	st.store.versions[version] = persistence.Version{ID: version, FlowID: fmt.Sprint("flow-", i),
+		Number: 1, Status: "published", Definition: p.definition}
 	st.users = append(st.users, &simUser{simRun: st, name: fmt.Sprint("user-", i), play: p, version: version, sent: map[string]bool{}})
 }
 

@@ -37,10 +37,16 @@ const (
 // addTimetable draws a schedule, and a flow whose tasks take a while.
 func (st *simRun) addTimetable() {
 	second := time.Second.Milliseconds()
-	t := &scheduleUser{simRun: st, slots: map[string]string{}, spec: schedule.Spec{EveryMS: pickOne(st.w.rng, second, 2*second, 3*second), JitterMS: pickOne[int64](st.w.rng, 0, 0, 700),
-		CatchUp: pickOne(st.w.rng, schedule.CatchUpAll, schedule.CatchUpAll, schedule.CatchUpOne, schedule.CatchUpNone),
-		Overlap: pickOne(st.w.rng, schedule.OverlapAllow, schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapCancel)}}
-	definition, _ := json.Marshal(object{"start": "a", "nodes": object{"a": object{"kind": "timer", "params": object{"delay_ms": pickOne(st.w.rng, 0, 300, 2500, 6000)}}}})
+	t := &scheduleUser{simRun: st, slots: map[string]string{},
+		spec: schedule.Spec{EveryMS: pickOne(st.w.rng, second, 2*second, 3*second),
+			JitterMS: pickOne[int64](st.w.rng, 0, 0, 700),
+			CatchUp: pickOne(st.w.rng, schedule.CatchUpAll, schedule.CatchUpAll,
+				schedule.CatchUpOne, schedule.CatchUpNone),
+			Overlap: pickOne(st.w.rng, schedule.OverlapAllow, schedule.OverlapSkip,
+				schedule.OverlapQueue, schedule.OverlapCancel)}}
+	definition, _ := json.Marshal(object{"start": "a",
+		"nodes": object{"a": object{"kind": "timer",
+			"params": object{"delay_ms": pickOne(st.w.rng, 0, 300, 2500, 6000)}}}})
 	plan, err := planOf(definition, st.limits)
 	if err != nil {
 		st.w.failRun("flow %s: %v", definition, err)
@@ -48,7 +54,8 @@ func (st *simRun) addTimetable() {
 	}
 	st.timetable, st.check.timetable = t, t
 	st.check.notePlan(timetableVersion, plan)
-	st.store.versions[timetableVersion] = persistence.Version{ID: timetableVersion, FlowID: timetableFlow, Number: 1, Status: "published", Definition: definition}
+	st.store.versions[timetableVersion] = persistence.Version{ID: timetableVersion,
+		FlowID: timetableFlow, Number: 1, Status: "published", Definition: definition}
 }
 
 func planOf(definition []byte, limits flow.Limits) (*flow.Plan, error) {
@@ -66,7 +73,8 @@ func (t *scheduleUser) runSchedule() {
 	now := t.w.storeNow().UnixMilli()
 	t.spec.EndAt = now + t.spec.EveryMS*int64(3+t.w.rng.IntN(10))
 	t.spec, t.after = t.spec.OrDefault(), now
-	s := persistence.Schedule{ID: timetableID, Name: timetableName, FlowID: timetableFlow, Spec: t.spec, Enabled: true, State: schedule.State{After: now}}
+	s := persistence.Schedule{ID: timetableID, Name: timetableName, FlowID: timetableFlow,
+		Spec: t.spec, Enabled: true, State: schedule.State{After: now}}
 	if err := cmp.Or(s.Look(), t.store.PutSchedule(context.Background(), s)); err != nil {
 		t.w.failRun("the schedule cannot be set: %v", err)
 		return
@@ -104,7 +112,8 @@ func (t *scheduleUser) verifySlots() {
 	all, _ := rule.Slots(t.after+1, t.spec.EndAt, schedule.MaxCatchUp)
 	t.counts.Slots += len(t.slots)
 	if s.State.Begun != int64(len(t.slots)) || s.State.Begun+s.State.Skipped != int64(len(all)) {
-		t.w.failRun("the schedule says that %d slots had a task and %d were passed over, of %d; there are %d tasks", s.State.Begun, s.State.Skipped, len(all), len(t.slots))
+		t.w.failRun("the schedule says that %d slots had a task and %d were passed over, of %d; "+
+			"there are %d tasks", s.State.Begun, s.State.Skipped, len(all), len(t.slots))
 	}
 	for i, slot := range all {
 		due := t.spec.CatchUp == schedule.CatchUpAll || t.spec.CatchUp == schedule.CatchUpOne && i == len(all)-1

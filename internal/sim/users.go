@@ -201,7 +201,8 @@ func (u *simUser) sendInvalid() {
 	if err := u.sendUntilAnswered(flow.Signal{Key: "_rt", Value: json.RawMessage(`1`)}); flow.ErrorKindOf(err) != flow.Invalid {
 		u.w.failRun("a signal to _rt is answered with %v", err)
 	}
-	if err := u.sendUntilAnswered(flow.Signal{Key: "x", Value: json.RawMessage(`"` + poison + `"`)}); flow.ErrorKindOf(err) != flow.Invalid {
+	if err := u.sendUntilAnswered(flow.Signal{Key: "x",
+		Value: json.RawMessage(`"` + poison + `"`)}); flow.ErrorKindOf(err) != flow.Invalid {
 		u.w.failRun("a signal that the store refuses is answered with %v", err)
 	}
 	deep := json.RawMessage(strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000))

@@ -108,7 +108,8 @@ func (w remoteEngine) Watch(ctx context.Context, task string, after int64) iter.
 }
 
 // streamRows reads rows on a host for a caller elsewhere.
-func (w *simWorld) streamRows(ctx context.Context, h *host, rows func(context.Context) iter.Seq2[engine.Row, error]) iter.Seq2[engine.Row, error] {
+func (w *simWorld) streamRows(ctx context.Context, h *host,
+	rows func(context.Context) iter.Seq2[engine.Row, error]) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()

@@ -35,7 +35,9 @@ func (p *queuePoller) runPoller() {
 	for {
 		ctx, stop := p.withPatience()
 		quiet := p.isQuiet()
-		jobs, err := p.anyMember().Poll(ctx, engine.Poll{Worker: p.name, Services: p.chooseServices(), Max: 1 + p.w.rng.IntN(4), Wait: p.w.upTo(2 * time.Second), Unlisted: p.w.drawChance(700)})
+		jobs, err := p.anyMember().Poll(ctx,
+			engine.Poll{Worker: p.name, Services: p.chooseServices(), Max: 1 + p.w.rng.IntN(4),
+				Wait: p.w.upTo(2 * time.Second), Unlisted: p.w.drawChance(700)})
 		stop()
 		if err != nil {
 			p.checkPatience(quiet, "Poll", err)
@@ -69,7 +71,8 @@ func (p *queuePoller) runJob(c engine.Claimed) {
 	if c.Job.Service == hang {
 		return
 	}
-	r := serveJob(flow.Job{Task: c.Job.Task, Address: c.Job.Address, Input: c.Job.Input, Params: c.Job.Params, Exec: &flow.Exec{Service: c.Job.Service}})
+	r := serveJob(flow.Job{Task: c.Job.Task, Address: c.Job.Address, Input: c.Job.Input,
+		Params: c.Job.Params, Exec: &flow.Exec{Service: c.Job.Service}})
 	r.Worker, r.Token = p.name, c.Token
 	p.w.sleepFor(p.w.upTo(80 * time.Millisecond))
 	if p.w.drawChance(200) {
@@ -112,7 +115,8 @@ func (p *queuePoller) makeMistake(c engine.Claimed, r *flow.Report) {
 func (p *queuePoller) sendNote(c engine.Claimed) {
 	ctx, stop := p.withPatience()
 	defer stop()
-	err := doCommand(ctx, p.anyMember(), c.Job.Task, flow.Note{Address: c.Job.Address, Token: c.Token, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
+	err := doCommand(ctx, p.anyMember(), c.Job.Task, flow.Note{Address: c.Job.Address,
+		Token: c.Token, Text: fmt.Sprint("note ", p.w.rng.IntN(3))}, "")
 	t := p.check.tasks[c.Job.Task]
 	if kind := flow.ErrorKindOf(err); kind == flow.Invalid || kind == flow.NotFound && p.check.former[c.Job.Task] == nil && !t.deleted {
 		p.w.failRun("a note is answered with %v", err)

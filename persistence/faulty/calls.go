@@ -90,7 +90,10 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 }
 
 func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error) {
-	return callHooked(ctx, s, "NextExternals", func() ([]persistence.ExternalRow, error) { return s.Store.NextExternals(ctx, shards, limit) })
+	return callHooked(ctx, s, "NextExternals", func() ([]persistence.ExternalRow,
+		error) {
+		return s.Store.NextExternals(ctx, shards, limit)
+	})
 }
 
 func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
@@ -103,7 +106,8 @@ func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after
 }
 
 func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
-	return callHooked(ctx, s, "DueSchedules", func() ([]persistence.Schedule, error) { return s.Store.DueSchedules(ctx, shards, by, limit) })
+	return callHooked(ctx, s, "DueSchedules",
+		func() ([]persistence.Schedule, error) { return s.Store.DueSchedules(ctx, shards, by, limit) })
 }
 
 func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error {
@@ -119,7 +123,8 @@ func (s *store) QueueServices(ctx context.Context) ([]string, error) {
 	return callHooked(ctx, s, "QueueServices", func() ([]string, error) { return s.Store.QueueServices(ctx) })
 }
 
-func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64,
+	afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return callHooked(ctx, s, "QueueFor", func() ([]persistence.QueueRow, error) {
 		return s.Store.QueueFor(ctx, f, afterAt, afterTurn, limit)
 	})
@@ -135,7 +140,8 @@ func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error
 	return err
 }
 
-func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string,
+	limit int) ([]persistence.QueueRow, error) {
 	return callHooked(ctx, s, "QueueRows", func() ([]persistence.QueueRow, error) {
 		return s.Store.QueueRows(ctx, services, afterAt, afterTurn, limit)
 	})

@@ -20,7 +20,8 @@ func TestWithoutFaultsItIsTheStore(t *testing.T) {
 	})
 }
 
-var creation = []persistence.Commit{{Task: "a", Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}}
+var creation = []persistence.Commit{{Task: "a", Create: &persistence.Create{FlowID: "flow",
+	VersionID: "version"}, Seq: 1, Events: []byte("[]")}}
 
 // commit creates a task through one fault and reports whether it was written.
 func commit(t *testing.T, f faulty.Fault) (written bool, err error) {
@@ -115,7 +116,8 @@ func TestOtherCallsFailByTheirName(t *testing.T) {
 	for _, err := range errs {
 		require.ErrorIs(t, err, broken)
 	}
-	require.Equal(t, []string{"Join", "Renew", "Cluster", "Claim", "Release", "Fence", "Leave", "Load", "Rows", "Unfinished", "DueWakes", "QueueRows", "Drain", "Rule", "OpenKeys"}, names)
+	require.Equal(t, []string{"Join", "Renew", "Cluster", "Claim", "Release", "Fence", "Leave",
+		"Load", "Rows", "Unfinished", "DueWakes", "QueueRows", "Drain", "Rule", "OpenKeys"}, names)
 }
 
 func TestASeedGivesTheSameFaultsAgain(t *testing.T) {
@@ -125,7 +127,9 @@ func TestASeedGivesTheSameFaultsAgain(t *testing.T) {
 		kinds := ""
 		for range 200 {
 			f := decide("me", nil)
-			kinds += map[[3]bool]string{{}: ".", {true, false, false}: "f", {false, true, false}: "l", {false, false, true}: "t", {true, true, false}: "s"}[[3]bool{f.Before != nil, f.After != nil, f.Late != nil}]
+			kinds += map[[3]bool]string{{}: ".", {true, false, false}: "f",
+				{false, true, false}: "l", {false, false, true}: "t",
+				{true, true, false}: "s"}[[3]bool{f.Before != nil, f.After != nil, f.Late != nil}]
 		}
 		return kinds
 	}

@@ -89,7 +89,8 @@ func (x *Externals) Note(notes []persistence.ExternalNote) {
 		case n.Gone:
 			delete(x.rows, n.ExternalID)
 		case r.Recalled == n.Recalled:
-			r.NextAt, r.Polls, r.Failures, r.FailingAt, r.Pending, r.Memo = n.NextAt, n.Polls, n.Failures, n.FailingAt, n.Pending, slices.Clone(n.Memo)
+			r.NextAt, r.Polls, r.Failures, r.FailingAt, r.Pending, r.Memo = n.NextAt, n.Polls,
+				n.Failures, n.FailingAt, n.Pending, slices.Clone(n.Memo)
 		}
 	}
 }

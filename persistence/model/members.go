@@ -40,7 +40,8 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	if n := len(s.members); n > 0 {
 		last = s.members[n-1].JoinedAt
 	}
-	m := &persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(s.members)+1), Name: j.Name, URL: j.URL, Gossip: j.Gossip, Version: j.Version, Format: j.Format,
+	m := &persistence.MemberRow{Incarnation: fmt.Sprintf("%s-%d", j.Name, len(s.members)+1),
+		Name: j.Name, URL: j.URL, Gossip: j.Gossip, Version: j.Version, Format: j.Format,
 		JoinedAt: max(now, last+1), Until: now + j.TTL.Milliseconds(), TTL: j.TTL.Milliseconds()}
 	s.members, s.seals = append(s.members, m), append(s.seals, j.Seal)
 	s.bumpGeneration()
@@ -260,7 +261,8 @@ func (s *store) recordMoves(counts map[string]int, move func(other string, n int
 
 // recentMoves returns the moves that Moves still reports.
 func (s *store) recentMoves() []persistence.Move {
-	told := slices.DeleteFunc(slices.Clone(s.moves), func(m persistence.Move) bool { return m.At <= s.nowMillis()-persistence.Remembered.Milliseconds() })
+	told := slices.DeleteFunc(slices.Clone(s.moves),
+		func(m persistence.Move) bool { return m.At <= s.nowMillis()-persistence.Remembered.Milliseconds() })
 	return told[max(0, len(told)-persistence.MostMoves):]
 }
 

@@ -68,8 +68,12 @@ func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &store{options: o, renewals: map[string]int64{}, tasks: map[string]*task{}, logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{}, views: map[string]persistence.SavedView{}, permits: NewPermits(), externals: NewExternals(), approvals: map[string]persistence.ApprovalRow{},
-		hooks: map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{}, holds: map[objectHold]int64{}}
+	return &store{options: o, renewals: map[string]int64{}, tasks: map[string]*task{},
+		logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{},
+		views: map[string]persistence.SavedView{}, permits: NewPermits(), externals: NewExternals(),
+		approvals: map[string]persistence.ApprovalRow{},
+		hooks:     map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{},
+		holds: map[objectHold]int64{}}
 }
 
 var errClosed = errors.New("the store is closed")

@@ -125,7 +125,8 @@ func (p *Permits) rowsOf(key string) (list []*persistence.PermitRow) {
 		}
 	}
 	slices.SortFunc(list, func(a, b *persistence.PermitRow) int {
-		return cmp.Or(cmp.Compare(a.GivenAt, b.GivenAt), cmp.Compare(a.AskedAt, b.AskedAt), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Holder, b.Holder))
+		return cmp.Or(cmp.Compare(a.GivenAt, b.GivenAt), cmp.Compare(a.AskedAt, b.AskedAt),
+			cmp.Compare(a.Task, b.Task), cmp.Compare(a.Holder, b.Holder))
 	})
 	return list
 }

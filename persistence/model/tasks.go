@@ -132,7 +132,9 @@ func (s *store) pickTasks(f persistence.TaskFilter) []persistence.TaskRow {
 	var list []persistence.TaskRow
 	for _, t := range s.tasks {
 		row := s.listedRow(t)
-		if f.Match(&row) && (f.Queued == "" || t.hasQueued(f.Queued)) && (f.Before.ID == "" || compareRows(f, rowAt(f.Before), row) < 0) && (f.Through.ID == "" || compareRows(f, rowAt(f.Through), row) >= 0) {
+		if f.Match(&row) && (f.Queued == "" || t.hasQueued(f.Queued)) && (f.Before.ID == "" ||
+			compareRows(f, rowAt(f.Before), row) < 0) && (f.Through.ID == "" ||
+			compareRows(f, rowAt(f.Through), row) >= 0) {
 			list = append(list, row)
 		}
 	}
@@ -247,7 +249,8 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 	return len(list), nil
 }
 
-func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string,
+	limit int) ([]persistence.QueueRow, error) {
 	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
@@ -258,7 +261,8 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 	}), nil
 }
 
-func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64,
+	afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	leave, err := s.beginCall(ctx)
 	if err != nil {
 		return nil, err
@@ -271,7 +275,8 @@ func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt
 }
 
 // queuedJobs returns the jobs after a position for which wanted is true.
-func (s *store) queuedJobs(afterAt int64, afterTurn string, limit int, wanted func(*task, *persistence.QueueRow) bool) []persistence.QueueRow {
+func (s *store) queuedJobs(afterAt int64, afterTurn string, limit int,
+	wanted func(*task, *persistence.QueueRow) bool) []persistence.QueueRow {
 	order := func(a, b persistence.QueueRow) int {
 		return cmp.Or(cmp.Compare(a.EnqueuedAt, b.EnqueuedAt), cmp.Compare(a.Turn, b.Turn))
 	}

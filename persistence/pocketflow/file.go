@@ -123,7 +123,8 @@ func (f *File) readDefinition(ctx context.Context, version string) ([]byte, erro
 func (f *File) taskAt(ctx context.Context, row int64) (tell.Task, error) {
 	list, err := queryAll(ctx, f.db, func(r *sql.Rows, t *tell.Task) error {
 		return r.Scan(&t.ID, &t.Status, &t.Params, &t.Shared, &t.Node, &t.Action, &t.CreatedAt, &t.UpdatedAt)
-	}, f.selectQuery("tasks", " WHERE rowid = ?", "id", "status", "params_json", "shared_json", "current_node_key", "last_action", "created_at:0", "updated_at:0"), row)
+	}, f.selectQuery("tasks", " WHERE rowid = ?", "id", "status", "params_json", "shared_json",
+		"current_node_key", "last_action", "created_at:0", "updated_at:0"), row)
 	if err != nil || len(list) == 0 {
 		return tell.Task{}, cmp.Or(err, sql.ErrNoRows)
 	}
@@ -143,8 +144,10 @@ func (f *File) runsOf(ctx context.Context, task string, most int) (runs []tell.R
 			args[i] = row
 		}
 		more, err := queryAll(ctx, f.db, func(r *sql.Rows, v *tell.Run) error {
-			return r.Scan(&v.Node, &v.Attempt, &v.Status, &v.Sub, &v.Branch, &v.Input, &v.Output, &v.Error, &v.Action, &v.StartedAt, &v.FinishedAt, &v.Worker, &v.URL)
-		}, f.selectQuery("node_runs", " WHERE rowid IN ("+marks+") ORDER BY rowid", "node_key", "attempt_no:0", "status", "sub_status", "branch_id", "exec_input_json",
+			return r.Scan(&v.Node, &v.Attempt, &v.Status, &v.Sub, &v.Branch, &v.Input, &v.Output,
+				&v.Error, &v.Action, &v.StartedAt, &v.FinishedAt, &v.Worker, &v.URL)
+		}, f.selectQuery("node_runs", " WHERE rowid IN ("+marks+") ORDER BY rowid", "node_key",
+			"attempt_no:0", "status", "sub_status", "branch_id", "exec_input_json",
 			"exec_output_json", "error_text", "action", "started_at:0", "finished_at:0", "worker_id", "worker_url"), args...)
 		if err != nil {
 			return nil, false, err

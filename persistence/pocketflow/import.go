@@ -87,7 +87,8 @@ func (i *flowImporter) joinStore(ctx context.Context) error {
 	}
 	for _, m := range c.Members {
 		if m.FencedAt == 0 && !m.Over(c.Now) && !i.store.Locked() {
-			return fmt.Errorf("%w: member %s serves it; stop all members, and start them again when the import is done", persistence.ErrTaken, m.Name)
+			return fmt.Errorf("%w: member %s serves it; stop all members, and start them again "+
+				"when the import is done", persistence.ErrTaken, m.Name)
 		}
 	}
 	name := cmp.Or(i.o.Cluster, "troupe")
@@ -98,7 +99,8 @@ func (i *flowImporter) joinStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if i.me, err = i.store.Join(ctx, persistence.Joining{Name: "import", Cluster: name, Format: flow.Format, Values: values, TTL: lease}); err != nil {
+	if i.me, err = i.store.Join(ctx, persistence.Joining{Name: "import", Cluster: name,
+		Format: flow.Format, Values: values, TTL: lease}); err != nil {
 		return err
 	}
 	return i.renewLease(ctx)
@@ -138,7 +140,8 @@ func (i *flowImporter) importAll(ctx context.Context) error {
 }
 
 // isStored reports whether the store has an item already.
-func isStored[T any](i *flowImporter, ctx context.Context, id string, read func(persistence.Store, context.Context, string) (*T, error)) (bool, error) {
+func isStored[T any](i *flowImporter, ctx context.Context, id string,
+	read func(persistence.Store, context.Context, string) (*T, error)) (bool, error) {
 	if i.o.DryRun {
 		return false, nil
 	}
@@ -209,7 +212,8 @@ func (i *flowImporter) importVersion(ctx context.Context, v persistence.Version)
 }
 
 // prepareVersion prepares a definition as our routes for PocketFlow clients would.
-func (i *flowImporter) prepareVersion(ctx context.Context, v persistence.Version, text []byte) (ready *persistence.Prepared, why string, err error) {
+func (i *flowImporter) prepareVersion(ctx context.Context, v persistence.Version,
+	text []byte) (ready *persistence.Prepared, why string, err error) {
 	switch {
 	case !i.knownFlows[v.FlowID]:
 		return nil, fmt.Sprintf("its flow %q is not there", v.FlowID), nil
@@ -221,7 +225,9 @@ func (i *flowImporter) prepareVersion(ctx context.Context, v persistence.Version
 	if err := flow.CheckName("the status", v.Status); err != nil {
 		return nil, err.Error(), nil
 	}
-	ready, problems, err := persistence.Prepare(ctx, noFlows{}, persistence.Publication{Definition: text, Limits: i.o.Limits, Parse: define.ParseJSON, Profile: define.ProfilePocketflow})
+	ready, problems, err := persistence.Prepare(ctx, noFlows{},
+		persistence.Publication{Definition: text, Limits: i.o.Limits, Parse: define.ParseJSON,
+			Profile: define.ProfilePocketflow})
 	if err == nil && ready == nil {
 		why = "its definition cannot be used: " + strings.Join(strings.Fields(strings.ReplaceAll(problems.Error(), "\n", "; ")), " ")
 	}

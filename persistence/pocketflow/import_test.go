@@ -45,12 +45,16 @@ func scheduler(t *testing.T, tasks int) string {
 	d.Version("ver-lost", "flow-that-was-deleted", 1, definition)
 	for i := range tasks {
 		id := fmt.Sprintf("task-%d", i)
-		d.Task(schedulerdb.Task{ID: id, Version: "ver-order", Status: "running", Params: `{"v":1}`, Shared: `{"out":5,"_rt":{"ap:p":{}}}`, Node: "p", Created: 1_700_000_100, Updated: 1_700_000_105})
+		d.Task(schedulerdb.Task{ID: id, Version: "ver-order", Status: "running", Params: `{"v":1}`,
+			Shared: `{"out":5,"_rt":{"ap:p":{}}}`, Node: "p", Created: 1_700_000_100, Updated: 1_700_000_105})
 		d.Runs(id, schedulerdb.Run{Node: "a", Attempt: 1, Status: "ok", Output: 5, At: 1_700_000_104, Worker: "w", URL: "http://w"})
 	}
-	d.Task(schedulerdb.Task{ID: "task-broken", Version: "ver-broken", Status: "pending", Params: `{}`, Shared: `{}`, Node: "nowhere", Created: 1, Updated: 1})
-	d.Task(schedulerdb.Task{ID: "task-lost", Version: "ver-nobody-knows", Status: "pending", Params: `{}`, Shared: `{}`, Node: "a", Created: 1, Updated: 1})
-	d.Task(schedulerdb.Task{ID: "task.dotted", Version: "ver-order", Status: "pending", Params: `{}`, Shared: `{}`, Node: "a", Created: 1, Updated: 1})
+	d.Task(schedulerdb.Task{ID: "task-broken", Version: "ver-broken", Status: "pending",
+		Params: `{}`, Shared: `{}`, Node: "nowhere", Created: 1, Updated: 1})
+	d.Task(schedulerdb.Task{ID: "task-lost", Version: "ver-nobody-knows", Status: "pending",
+		Params: `{}`, Shared: `{}`, Node: "a", Created: 1, Updated: 1})
+	d.Task(schedulerdb.Task{ID: "task.dotted", Version: "ver-order", Status: "pending",
+		Params: `{}`, Shared: `{}`, Node: "a", Created: 1, Updated: 1})
 	d.Runs("task.dotted", schedulerdb.Run{Node: "a", Attempt: 1, Status: "ok", At: 2})
 	return d.Close()
 }
@@ -92,7 +96,8 @@ func TestASchedulersDataIsImportedOnce(t *testing.T) {
 		ctx := t.Context()
 		report, lacks := imported(t, path, store, pocketflow.Options{})
 		require.Equal(t, pocketflow.Report{Flows: pocketflow.Count{Taken: 1}, Versions: pocketflow.Count{Taken: 2, Missing: 2},
-			Tasks: pocketflow.Count{Taken: tasks, Missing: 3}, Runs: pocketflow.Count{Taken: tasks, Missing: 1}, Unfinished: tasks}, *report)
+			Tasks: pocketflow.Count{Taken: tasks, Missing: 3}, Runs: pocketflow.Count{Taken: tasks,
+				Missing: 1}, Unfinished: tasks}, *report)
 		why := map[string]string{}
 		for _, l := range lacks {
 			why[l.What+" "+l.ID] = l.Why

@@ -45,5 +45,7 @@ func (s *store) Approval(ctx context.Context, id string) (*persistence.ApprovalR
 	if !flow.IsText(id) {
 		return nil, fmt.Errorf("read an approval: %w", persistence.ErrNotFound)
 	}
-	return findByKey(ctx, s, "read an approval", listing.ScanApproval, "SELECT "+listing.ApprovalColumns+" FROM troupe.approvals WHERE task = $1 AND id = $2", flow.ApprovalTask(id), id)
+	return findByKey(ctx, s, "read an approval", listing.ScanApproval,
+		"SELECT "+listing.ApprovalColumns+" FROM troupe.approvals WHERE task = $1 AND id = $2",
+		flow.ApprovalTask(id), id)
 }

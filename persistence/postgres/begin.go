@@ -39,7 +39,8 @@ func Begin(ctx context.Context, in persistence.Store, tx pgx.Tx, c *persistence.
 		return nil, errors.New("the store is no database of PostgreSQL")
 	}
 	var version, created bool
-	err = tx.QueryRow(ctx, s.schema.qualify(begin), c.Task, c.Create.VersionID, c.Create.FlowID, c.At, int16(persistence.ShardOf(c.Task)), c.Columns.Status, c.Columns.Cursor,
+	err = tx.QueryRow(ctx, s.schema.qualify(begin), c.Task, c.Create.VersionID, c.Create.FlowID,
+		c.At, int16(persistence.ShardOf(c.Task)), c.Columns.Status, c.Columns.Cursor,
 		c.Create.BodyHash, listing.Labels(c.Create.Labels), c.Create.Params, c.Events).Scan(&version, &created)
 	switch {
 	case err != nil:
@@ -48,7 +49,9 @@ func Begin(ctx context.Context, in persistence.Store, tx pgx.Tx, c *persistence.
 		return nil, persistence.ErrNoVersion
 	case !created:
 		there = &persistence.TaskRow{ID: c.Task}
-		err = tx.QueryRow(ctx, s.schema.qualify("SELECT flow_id, version_id, body_hash FROM troupe.tasks WHERE id = $1"), c.Task).Scan(&there.FlowID, &there.VersionID, &there.BodyHash)
+		err = tx.QueryRow(ctx, s.schema.qualify(
+			"SELECT flow_id, version_id, body_hash FROM troupe.tasks WHERE id = $1"),
+			c.Task).Scan(&there.FlowID, &there.VersionID, &there.BodyHash)
 		return there, err
 	}
 	return nil, s.askPermits(ctx, tx, c)
@@ -59,7 +62,8 @@ func (s *store) askPermits(ctx context.Context, tx pgx.Tx, c *persistence.Commit
 		return nil
 	}
 	for _, r := range c.Permits.Ask {
-		if _, err := tx.Exec(ctx, s.schema.qualify(beginAsking), c.Task, r.Holder, r.Key, int16(persistence.ShardOf(r.Key)), r.Limit, r.PerMS, r.Full, -r.Priority, r.Fair,
+		if _, err := tx.Exec(ctx, s.schema.qualify(beginAsking), c.Task, r.Holder, r.Key,
+			int16(persistence.ShardOf(r.Key)), r.Limit, r.PerMS, r.Full, -r.Priority, r.Fair,
 			r.AskedAt, r.Turn); err != nil {
 			return err
 		}
@@ -82,9 +86,12 @@ func (s *store) explainTxError(err error) error {
 	}
 	switch e.Code {
 	case undefinedTable, undefinedSchema:
-		return fmt.Errorf("the transaction is on a database that has no tables of Troupe in schema %s: begin it on the database of the store: %w", s.schema, err)
+		return fmt.Errorf("the transaction is on a database that has no tables of Troupe in "+
+			"schema %s: begin it on the database of the store: %w", s.schema, err)
 	case noPrivilege:
-		return fmt.Errorf("the role of the transaction may not write to the tables of Troupe in schema %s: grant it that (USAGE on the schema; SELECT, INSERT and UPDATE on its tables): %w", s.schema, err)
+		return fmt.Errorf("the role of the transaction may not write to the tables of Troupe in "+
+			"schema %s: grant it that (USAGE on the schema; SELECT, INSERT and UPDATE on its "+
+			"tables): %w", s.schema, err)
 	}
 	return err
 }

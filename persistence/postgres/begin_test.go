@@ -25,7 +25,8 @@ func TestATaskThatBeginsInAnotherTransactionIsAtRestAndDue(t *testing.T) {
 	require.NoError(t, err)
 	c := begun("b")
 	c.Create.Params, c.Create.Labels, c.Create.BodyHash, c.Create.CreatedAt = []byte(`{"n":1}`), map[string]string{"a": "b"}, "hash", 7
-	c.Permits = &persistence.PermitChanges{Ask: []persistence.PermitRow{{Holder: "h", Key: "k", Limit: 2, Priority: 3, AskedAt: 7, Turn: "t", Full: "queue"}}}
+	c.Permits = &persistence.PermitChanges{Ask: []persistence.PermitRow{{Holder: "h", Key: "k",
+		Limit: 2, Priority: 3, AskedAt: 7, Turn: "t", Full: "queue"}}}
 	there, err := postgres.Begin(t.Context(), s, tx, c)
 	require.NoError(t, err)
 	require.Nil(t, there)
@@ -47,7 +48,8 @@ func TestATaskThatBeginsInAnotherTransactionIsAtRestAndDue(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{"h", "k", 2, 3}, []any{asks[0].Holder, asks[0].Key, asks[0].Limit, asks[0].Priority})
 
-	answers, err := s.Commit(t.Context(), me, []persistence.Commit{{Task: "b", Seq: 2, At: 8, Events: []byte("[]"), Rest: &persistence.Rest{}}})
+	answers, err := s.Commit(t.Context(), me,
+		[]persistence.Commit{{Task: "b", Seq: 2, At: 8, Events: []byte("[]"), Rest: &persistence.Rest{}}})
 	require.NoError(t, err)
 	require.NoError(t, answers[0], "it goes on like any other")
 	wakes, err = s.DueWakes(t.Context(), nil, 7, 9)

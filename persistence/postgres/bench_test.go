@@ -35,7 +35,8 @@ var ways = map[string]func(id string, seq int64) persistence.Commit{
 		return persistence.Commit{Task: id, Seq: seq, Events: events, At: seq}
 	},
 	"columns": func(id string, seq int64) persistence.Commit {
-		return persistence.Commit{Task: id, Seq: seq, Events: events, At: seq, Columns: &persistence.Columns{Status: "running", Steps: int(seq)}}
+		return persistence.Commit{Task: id, Seq: seq, Events: events, At: seq,
+			Columns: &persistence.Columns{Status: "running", Steps: int(seq)}}
 	},
 	"queue": func(id string, seq int64) persistence.Commit {
 		return persistence.Commit{Task: id, Seq: seq, Events: events, At: seq,

@@ -115,7 +115,9 @@ func (b *batchWriter) writeSeparately(ctx context.Context, batch []persistence.C
 	b.repeated = true
 	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
 		var era int64
-		err := tx.QueryRow(ctx, b.store.schema.qualify("SELECT era FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE"), b.incarnation).Scan(&era)
+		err := tx.QueryRow(ctx, b.store.schema.qualify(
+			"SELECT era FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 FOR SHARE"),
+			b.incarnation).Scan(&era)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return persistence.ErrFenced
 		}
@@ -164,7 +166,8 @@ func (b *batchWriter) rejectReason(ctx context.Context, tx pgx.Tx, c *persistenc
 		return b.notCreated(ctx, tx, c)
 	}
 	var exists bool
-	if err := tx.QueryRow(ctx, b.store.schema.qualify("SELECT EXISTS (SELECT FROM troupe.tasks WHERE id = $1)"), c.Task).Scan(&exists); err != nil {
+	if err := tx.QueryRow(ctx, b.store.schema.qualify(
+		"SELECT EXISTS (SELECT FROM troupe.tasks WHERE id = $1)"), c.Task).Scan(&exists); err != nil {
 		return nil, fmt.Errorf("why it was not written: %w", err)
 	}
 	if !exists {
@@ -179,7 +182,8 @@ func (b *batchWriter) notCreated(ctx context.Context, tx pgx.Tx, c *persistence.
 		return persistence.ErrStale, nil
 	}
 	var exists bool
-	if err := tx.QueryRow(ctx, b.store.schema.qualify("SELECT EXISTS (SELECT FROM troupe.tasks WHERE id = $1)"), c.Task).Scan(&exists); err != nil {
+	if err := tx.QueryRow(ctx, b.store.schema.qualify(
+		"SELECT EXISTS (SELECT FROM troupe.tasks WHERE id = $1)"), c.Task).Scan(&exists); err != nil {
 		return nil, fmt.Errorf("why it was not written: %w", err)
 	}
 	if exists {

@@ -146,7 +146,9 @@ func TestTasksOfAReleasedShardAreCheckedAgain(t *testing.T) {
 	other, they := beside(t, dsn)
 	ctx := t.Context()
 	require.NoError(t, s.Release(ctx, me, []persistence.Transfer{{Shard: persistence.ShardOf("a")}}))
-	answers, err := other.Commit(ctx, they, []persistence.Commit{{Task: "a", Seq: 1, Columns: &persistence.Columns{Status: "completed", EndedAt: 1}}})
+	answers, err := other.Commit(ctx, they,
+		[]persistence.Commit{{Task: "a", Seq: 1, Columns: &persistence.Columns{Status: "completed",
+			EndedAt: 1}}})
 	require.NoError(t, err)
 	require.NoError(t, answers[0])
 	n, err := other.DeleteEnded(ctx, 9, 9)

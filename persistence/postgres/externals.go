@@ -61,11 +61,13 @@ var externalColumns = strings.Replace(listing.ExternalColumns, "job", "coalesce(
 
 func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error) {
 	return readPage(ctx, s, "list work outside", listing.ScanExternal,
-		"SELECT "+externalColumns+" FROM troupe.externals WHERE"+ofShards+"ORDER BY next_at, task, job, n LIMIT $2", shardBits(shards), limit)
+		"SELECT "+externalColumns+" FROM troupe.externals WHERE"+ofShards+
+			"ORDER BY next_at, task, job, n LIMIT $2", shardBits(shards), limit)
 }
 
 func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
-	return readRows(ctx, s, "list work outside", listing.ScanExternal, "SELECT "+externalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
+	return readRows(ctx, s, "list work outside", listing.ScanExternal,
+		"SELECT "+externalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
 }
 
 // mayNote fails with a division by zero if the member may not write, which aborts everything sent
@@ -90,10 +92,12 @@ func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []p
 			WHERE e.task = d.task AND e.job = d.job AND e.n = d.n`, gone.tasks, gone.jobs, gone.indexes)
 	}
 	if len(kept.tasks) > 0 {
-		batch.Queue(`UPDATE troupe.externals e SET next_at = d.next_at, polls = d.polls, failures = d.failures, failing_at = d.failing_at, memo = d.memo, pending = d.pending
+		batch.Queue(
+			`UPDATE troupe.externals e SET next_at = d.next_at, polls = d.polls, failures = d.failures, failing_at = d.failing_at, memo = d.memo, pending = d.pending
 			FROM unnest($1::text[], $2::text[], $3::int[], $4::bigint[], $5::int[], $6::int[], $7::bigint[], $8::bytea[], $9::boolean[], $10::boolean[]) AS d (task, job, n, next_at, polls, failures, failing_at, memo, pending, recalled)
 			WHERE e.task = d.task AND e.job = d.job AND e.n = d.n AND e.recalled = d.recalled`,
-			kept.tasks, kept.jobs, kept.indexes, kept.next, kept.polls, kept.failures, kept.failing, kept.memos, kept.pending, kept.recalled)
+			kept.tasks, kept.jobs, kept.indexes, kept.next, kept.polls, kept.failures, kept.failing,
+			kept.memos, kept.pending, kept.recalled)
 	}
 	err := s.inOne(ctx, s.pool, &batch)
 	if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) && refused.Code == divisionByZero {
@@ -116,6 +120,8 @@ type noteColumns struct {
 func (c *noteColumns) addNote(n *persistence.ExternalNote) {
 	job, _ := indexKey(n.Job)
 	c.tasks, c.jobs, c.indexes = append(c.tasks, n.Task), append(c.jobs, job), append(c.indexes, n.Index)
-	c.next, c.polls, c.failures, c.failing, c.memos = append(c.next, n.NextAt), append(c.polls, n.Polls), append(c.failures, n.Failures), append(c.failing, n.FailingAt), append(c.memos, n.Memo)
+	c.next, c.polls, c.failures, c.failing, c.memos = append(c.next, n.NextAt),
+		append(c.polls, n.Polls), append(c.failures, n.Failures), append(c.failing, n.FailingAt),
+		append(c.memos, n.Memo)
 	c.pending, c.recalled = append(c.pending, n.Pending), append(c.recalled, n.Recalled)
 }

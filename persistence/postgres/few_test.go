@@ -24,7 +24,9 @@ func small(t *testing.T) *pgtest.Server {
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
 	conn, err := pgx.Connect(t.Context(), server.DSN("postgres"))
 	require.NoError(t, err)
-	for _, statement := range []string{"CREATE ROLE guest LOGIN", "CREATE DATABASE guests OWNER guest", "CREATE ROLE lonely LOGIN CONNECTION LIMIT 1", "CREATE DATABASE empty"} {
+	for _, statement := range []string{"CREATE ROLE guest LOGIN",
+		"CREATE DATABASE guests OWNER guest", "CREATE ROLE lonely LOGIN CONNECTION LIMIT 1",
+		"CREATE DATABASE empty"} {
 		_, err = conn.Exec(t.Context(), statement)
 		require.NoError(t, err)
 	}
@@ -47,7 +49,9 @@ func crowd(t *testing.T, s persistence.Store) {
 	var all sync.WaitGroup
 	for i := range users {
 		all.Go(func() {
-			answers, err := s.Commit(t.Context(), me, []persistence.Commit{{Task: fmt.Sprint(flow, i), Create: &persistence.Create{VersionID: flow}, Seq: 1, Events: []byte("[]")}})
+			answers, err := s.Commit(t.Context(), me,
+				[]persistence.Commit{{Task: fmt.Sprint(flow, i),
+					Create: &persistence.Create{VersionID: flow}, Seq: 1, Events: []byte("[]")}})
 			if err == nil {
 				err = answers[0]
 			}

@@ -18,7 +18,9 @@ const (
 )
 
 func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
-	_, err := s.execCount(ctx, "create a flow", "INSERT INTO troupe.flows (id, slug, name, description, created_at, tried) VALUES ($1, nullif($2, ''), $3, $4, $5, $6)",
+	_, err := s.execCount(ctx, "create a flow",
+		"INSERT INTO troupe.flows (id, slug, name, description, created_at, tried) VALUES ($1, "+
+			"nullif($2, ''), $3, $4, $5, $6)",
 		f.ID, f.Slug, f.Name, f.Description, f.CreatedAt, f.Tried)
 	return err
 }
@@ -42,7 +44,8 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 }
 
 func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
-	return readRows(ctx, s, "list tried flows", listing.ScanFlow, flowQuery+"WHERE tried AND created_at < $1 ORDER BY created_at, n LIMIT $2", before, limit)
+	return readRows(ctx, s, "list tried flows", listing.ScanFlow,
+		flowQuery+"WHERE tried AND created_at < $1 ORDER BY created_at, n LIMIT $2", before, limit)
 }
 
 // lockVersions takes the lock that publishing a version of a flow and deleting the flow need.

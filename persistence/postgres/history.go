@@ -103,7 +103,8 @@ func (e *confirmedWrites) queryParams() (incarnation string, renewals int64, tas
 // for commits, which has to wait if the journal is locked.
 const (
 	lookForLease   = `SELECT c.history, $1 <> '' AND NOT EXISTS (SELECT FROM troupe.leases WHERE incarnation = $1 AND renewals >= $2)`
-	lookForCommits = lookForLease + ` OR EXISTS (SELECT FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS x (task, seq, era) WHERE x.era >= c.era
+	lookForCommits = lookForLease +
+		` OR EXISTS (SELECT FROM unnest($3::text[], $4::bigint[], $5::bigint[]) AS x (task, seq, era) WHERE x.era >= c.era
 		AND NOT EXISTS (SELECT FROM troupe.task_events e WHERE e.task = troupe.journal_key(x.task) AND e.seq = x.seq))`
 	inCluster = ` FROM troupe.cluster c`
 )
@@ -203,7 +204,8 @@ func (w *historyChecker) describeCause(server string, o serverOrigin) string {
 	case o.system != w.from.system:
 		return server + " is another database cluster than before"
 	case o.timeline != w.from.timeline:
-		return fmt.Sprintf("%s has taken over: it is on timeline %d, and the server before was on timeline %d", server, o.timeline, w.from.timeline)
+		return fmt.Sprintf("%s has taken over: it is on timeline %d, and the server before was "+
+			"on timeline %d", server, o.timeline, w.from.timeline)
 	}
 	return "something that was confirmed is not there"
 }

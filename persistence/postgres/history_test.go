@@ -103,7 +103,8 @@ func TestAStandbyWithoutTheLastCommitsEndsTheHistoryOfItsPrimary(t *testing.T) {
 		for _, store := range []persistence.Store{s, again} {
 			me, err := store.Join(t.Context(), persistence.Joining{Name: "next", TTL: time.Hour})
 			require.NoError(t, err)
-			_, err = store.Commit(t.Context(), me, []persistence.Commit{{Task: "a", Seq: int64(rowsAt(t, standby)) + 1, Events: []byte("[]")}})
+			_, err = store.Commit(t.Context(), me,
+				[]persistence.Commit{{Task: "a", Seq: int64(rowsAt(t, standby)) + 1, Events: []byte("[]")}})
 			require.NoError(t, err)
 		}
 		require.Equal(t, 2, rowsAt(t, primary), "nothing was written there")

@@ -13,7 +13,8 @@ func (s *store) Hold(ctx context.Context, task, from string, at int64, objects [
 	for i, o := range objects {
 		owners[i], names[i] = o.Owner, o.Name
 	}
-	there, err := readFirst(ctx, s, "hold objects", listing.ScanValue[int], `WITH origin AS MATERIALIZED (SELECT id FROM troupe.tasks WHERE id = $2 FOR KEY SHARE),
+	there, err := readFirst(ctx, s, "hold objects", listing.ScanValue[int],
+		`WITH origin AS MATERIALIZED (SELECT id FROM troupe.tasks WHERE id = $2 FOR KEY SHARE),
 		held AS (INSERT INTO troupe.holds AS h (owner, object, task, at) SELECT DISTINCT o.owner, o.name, $1, $3::bigint
 			FROM origin, unnest($4::text[], $5::text[]) AS o(owner, name) ORDER BY 1, 2
 			ON CONFLICT (owner, object, task) DO UPDATE SET at = greatest(h.at, excluded.at))
@@ -25,11 +26,14 @@ func (s *store) Hold(ctx context.Context, task, from string, at int64, objects [
 }
 
 func (s *store) Gone(ctx context.Context, tasks []string) ([]string, error) {
-	return readRows(ctx, s, "look for tasks", listing.ScanValue[string], "SELECT id FROM unnest($1::text[]) AS u(id) WHERE NOT EXISTS (SELECT FROM troupe.tasks AS t WHERE t.id = u.id)", tasks)
+	return readRows(ctx, s, "look for tasks", listing.ScanValue[string],
+		"SELECT id FROM unnest($1::text[]) AS u(id) WHERE NOT EXISTS (SELECT FROM troupe.tasks "+
+			"AS t WHERE t.id = u.id)", tasks)
 }
 
 func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
-	return readRows(ctx, s, "list held objects", listing.ScanValue[string], "SELECT DISTINCT object FROM troupe.holds WHERE owner = $1 ORDER BY object", owner)
+	return readRows(ctx, s, "list held objects", listing.ScanValue[string],
+		"SELECT DISTINCT object FROM troupe.holds WHERE owner = $1 ORDER BY object", owner)
 }
 
 // DropHolds checks the age of each hold again when deleting it, because Hold may have renewed it

@@ -14,9 +14,11 @@ func (s *store) PutHook(ctx context.Context, h persistence.Hook) error {
 		return err
 	}
 	args := []any{h.Name, nonNilBytes(h.Settings), secrets, h.Disabled, h.Revision, h.CreatedAt, h.UpdatedAt}
-	query := `UPDATE troupe.hooks SET settings = $2, secrets = $3, disabled = $4, revision = $5, created_at = $6, updated_at = $7 WHERE name = $1 AND revision = $5 - 1`
+	query := `UPDATE troupe.hooks SET settings = $2, secrets = $3, disabled = $4, revision = ` +
+		`$5, created_at = $6, updated_at = $7 WHERE name = $1 AND revision = $5 - 1`
 	if h.Revision == 1 {
-		query = `INSERT INTO troupe.hooks (name, settings, secrets, disabled, revision, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
+		query = `INSERT INTO troupe.hooks (name, settings, secrets, disabled, revision, ` +
+			`created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`
 	}
 	n, err := s.execCount(ctx, "put a hook", query, args...)
 	if err == nil && n == 0 {
@@ -44,7 +46,9 @@ func (s *store) DeleteHook(ctx context.Context, name string) error {
 
 func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*persistence.Delivery, error) {
 	for {
-		n, err := s.execCount(ctx, "begin a delivery", `INSERT INTO troupe.deliveries (hook, id, digest, task, at, until) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
+		n, err := s.execCount(ctx, "begin a delivery",
+			`INSERT INTO troupe.deliveries (hook, id, digest, task, at, until) VALUES ($1, $2, `+
+				`$3, $4, $5, $6) ON CONFLICT DO NOTHING`,
 			d.Hook, d.ID, d.Digest, d.Task, d.At, d.Until)
 		if err != nil || n == 1 {
 			return nil, err
@@ -58,7 +62,9 @@ func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*per
 }
 
 func (s *store) EndDelivery(ctx context.Context, hook, id string, answer []byte) error {
-	_, err := s.execCount(ctx, "end a delivery", "UPDATE troupe.deliveries SET answer = coalesce(answer, $3) WHERE hook = $1 AND id = $2", hook, id, nonNilBytes(answer))
+	_, err := s.execCount(ctx, "end a delivery",
+		"UPDATE troupe.deliveries SET answer = coalesce(answer, $3) WHERE hook = $1 AND id = $2",
+		hook, id, nonNilBytes(answer))
 	return err
 }
 

@@ -19,7 +19,8 @@ type hostList [][]*pgconn.FallbackConfig
 // hostsOf returns the servers of a setting.
 func hostsOf(config *pgconn.Config) (all hostList) {
 	at := map[string]int{}
-	for _, way := range append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...) {
+	for _, way := range append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port,
+		TLSConfig: config.TLSConfig}}, config.Fallbacks...) {
 		address := hostAddress(way.Host, way.Port)
 		i, known := at[address]
 		if !known {

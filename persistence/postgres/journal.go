@@ -68,7 +68,8 @@ func (s *store) loadRows(ctx context.Context, found []persistence.Record) error 
 		persistence.Row
 	}
 	scan := func(from listing.Row, r *row) error { return from.Scan(&r.n, &r.Seq, &r.At, &r.Events) }
-	rows, err := readRows(ctx, s, "load", scan, `SELECT d.n, e.seq, e.at, e.events FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS d (task, after, n)
+	rows, err := readRows(ctx, s, "load", scan,
+		`SELECT d.n, e.seq, e.at, e.events FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS d (task, after, n)
 		CROSS JOIN LATERAL (SELECT * FROM troupe.task_events e WHERE e.task = d.task AND e.seq > d.after ORDER BY e.seq) e
 		ORDER BY d.n, e.seq`, keys, after)
 	for _, r := range rows {
@@ -111,7 +112,8 @@ func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
 	if !flow.IsText(task) {
 		return nil, nil
 	}
-	return readRows(ctx, s, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM troupe.checkpoints WHERE task = $1 AND part = 0 ORDER BY seq", task)
+	return readRows(ctx, s, "list checkpoints", listing.ScanValue[int64],
+		"SELECT seq FROM troupe.checkpoints WHERE task = $1 AND part = 0 ORDER BY seq", task)
 }
 
 // ofShards is a condition on shards: $1 has a bit for each selected shard, or is null. Testing a
@@ -131,7 +133,8 @@ func shardBits(shards persistence.ShardSet) []byte {
 
 func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
 	return readPage(ctx, s, "list unfinished tasks", listing.ScanValue[string],
-		"SELECT id FROM troupe.tasks WHERE settled_at IS NULL AND"+ofShards+"AND id > $2 ORDER BY id LIMIT $3", shardBits(shards), after, limit)
+		"SELECT id FROM troupe.tasks WHERE settled_at IS NULL AND"+ofShards+
+			"AND id > $2 ORDER BY id LIMIT $3", shardBits(shards), after, limit)
 }
 
 func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {

@@ -96,7 +96,8 @@ func TestAMemberStaysWithinItsConnectionLimits(t *testing.T) {
 	_, err := s.Renew(t.Context(), me, time.Hour)
 	require.NoError(t, err)
 	var connections int
-	require.NoError(t, admin.QueryRow(t.Context(), "SELECT count(*) - 3 FROM pg_stat_activity WHERE datname = current_database()").Scan(&connections))
+	require.NoError(t, admin.QueryRow(t.Context(),
+		"SELECT count(*) - 3 FROM pg_stat_activity WHERE datname = current_database()").Scan(&connections))
 	require.Equal(t, 11, connections)
 	let()
 	letCluster()

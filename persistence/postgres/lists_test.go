@@ -27,7 +27,9 @@ func TestAPageOfManyTasksIsReadAlone(t *testing.T) {
 		require.NoError(t, err)
 	}
 	before := persistence.TaskFilter{Before: persistence.Spot{CreatedAt: 5000, ID: "t10000"}, Limit: 50}
-	for _, f := range []persistence.TaskFilter{{Limit: 50}, before, {FlowID: "flow-1", Before: persistence.Spot{CreatedAt: 5000, ID: "t10001"}, Limit: 50}, {ByUpdate: true, Limit: 50}} {
+	for _, f := range []persistence.TaskFilter{{Limit: 50}, before,
+		{FlowID: "flow-1", Before: persistence.Spot{CreatedAt: 5000, ID: "t10001"}, Limit: 50},
+		{ByUpdate: true, Limit: 50}} {
 		rows, err := s.ListTasks(ctx, f)
 		require.NoError(t, err)
 		require.Len(t, rows, 50)
@@ -56,7 +58,9 @@ func TestAPageOfManyTasksIsReadAlone(t *testing.T) {
 	require.NoError(t, s.Close()) // flushes the statistics of the connections
 	require.Eventually(t, func() bool {
 		var read int
-		require.NoError(t, admin.QueryRow(ctx, "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&read))
+		require.NoError(t, admin.QueryRow(ctx,
+			"SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(
+			&read))
 		require.Less(t, read, 2000)
 		return read > 300
 	}, time.Minute, 10*time.Millisecond)
@@ -84,7 +88,9 @@ func TestAllUnfinishedTasksTogetherAreReadOnce(t *testing.T) {
 	require.NoError(t, s.Close()) // flushes the statistics of the connections
 	require.Eventually(t, func() bool {
 		var read int
-		require.NoError(t, admin.QueryRow(ctx, "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&read))
+		require.NoError(t, admin.QueryRow(ctx,
+			"SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(
+			&read))
 		require.Less(t, read, 30_000)
 		return read > 15_000
 	}, time.Minute, 10*time.Millisecond)

@@ -19,7 +19,8 @@ import (
 // a task become visible in order. Tasks that are being deleted count as gone; no other task is
 // deleted before its chunks are stored.
 const (
-	lockLogs = "SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(id, $1) AS lock FROM unnest($2::text[]) t (id) ORDER BY lock) t"
+	lockLogs = "SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(id, " +
+		"$1) AS lock FROM unnest($2::text[]) t (id) ORDER BY lock) t"
 
 	logTasks = `SELECT t.id, coalesce((SELECT max(n) FROM troupe.task_logs WHERE task = t.id), 0)
 		FROM (SELECT id FROM troupe.tasks WHERE id = ANY($1) ORDER BY id FOR KEY SHARE SKIP LOCKED) t`
@@ -57,8 +58,10 @@ func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, ke
 }
 
 func (s *store) logTails(ctx context.Context, tx pgx.Tx, chunks []persistence.LogChunk) (*persistence.LogTails, error) {
-	t := &persistence.LogTails{Tasks: map[string]int64{}, Jobs: map[string]persistence.LogSize{}, Sources: map[persistence.LogSource]int64{}}
-	tasks, ids, jobs, sources := make([]string, len(chunks)), make([]string, len(chunks)), make([]string, len(chunks)), make([]string, len(chunks))
+	t := &persistence.LogTails{Tasks: map[string]int64{}, Jobs: map[string]persistence.LogSize{},
+		Sources: map[persistence.LogSource]int64{}}
+	tasks, ids, jobs, sources := make([]string, len(chunks)), make([]string, len(chunks)),
+		make([]string, len(chunks)), make([]string, len(chunks))
 	for i, c := range chunks {
 		tasks[i], ids[i], sources[i] = c.Task, c.Job, c.Source
 		jobs[i], _ = indexKey(c.Job)
@@ -135,7 +138,8 @@ func logColumns(rows []persistence.LogRow) []any {
 		jobs, texts(func(r *persistence.LogRow) string { return r.Source }),
 		of(func(r *persistence.LogRow) int64 { return r.Number }),
 		of(func(r *persistence.LogRow) int64 { return r.Before.Chars }), of(func(r *persistence.LogRow) int64 { return r.Before.Lines }),
-		of(func(r *persistence.LogRow) int64 { return r.After.Chars }), of(func(r *persistence.LogRow) int64 { return r.After.Lines }), contents, long}
+		of(func(r *persistence.LogRow) int64 { return r.After.Chars }),
+		of(func(r *persistence.LogRow) int64 { return r.After.Lines }), contents, long}
 }
 
 var logColumnsRead = strings.Replace(listing.LogColumns, "l.job", "coalesce(l.long_job, l.job)", 1)

@@ -33,7 +33,8 @@ const (
 	forgetMoves  = "DELETE FROM troupe.moves WHERE at <= " + now + " - $1::bigint"
 	// formatKnown makes the newest format that all live members know the format of journals. It
 	// runs after members have joined or left.
-	formatKnown = `UPDATE troupe.cluster SET format = known FROM (SELECT min(m.format) AS known FROM troupe.members m WHERE fenced_at = 0) AS living WHERE known > format`
+	formatKnown = `UPDATE troupe.cluster SET format = known FROM (SELECT min(m.format) AS known ` +
+		`FROM troupe.members m WHERE fenced_at = 0) AS living WHERE known > format`
 )
 
 // Join also deletes members that left long ago: a missing incarnation means the same as a fenced
@@ -48,7 +49,8 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	var batch pgx.Batch
 	batch.Queue(lockJoining, s.schema.lockID(joining))
 	batch.Queue(lockCluster)
-	batch.Queue(newlyChanged+", name = coalesce(name, $1), values_at = coalesce(nullif($4, ''), values_at) WHERE coalesce(name, $1) = $1 AND "+joinCondition("$2", "$3", "$4::text"),
+	batch.Queue(newlyChanged+", name = coalesce(name, $1), values_at = coalesce(nullif($4, ''), "+
+		"values_at) WHERE coalesce(name, $1) = $1 AND "+joinCondition("$2", "$3", "$4::text"),
 		j.Cluster, j.Format, j.Seal, j.Values)
 	batch.Queue("DELETE FROM troupe.members WHERE fenced_at BETWEEN 1 AND "+now+" - $1::bigint", persistence.Forgotten.Milliseconds())
 	batch.Queue("SELECT NOT "+othersLive("")+", NOT "+othersLive(" AND seal <> $1"), j.Seal).
@@ -56,10 +58,12 @@ func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error)
 	batch.Queue(`INSERT INTO troupe.members (incarnation, name, url, gossip, version, format, seal, era, joined_at)
 		SELECT $1, $2, $3, $4, $5, $7, $8, era, greatest(`+now+`, (SELECT max(joined_at) + 1 FROM troupe.members)) FROM troupe.cluster WHERE name = $6 AND `+joinCondition("$7", "$8", "$9::text"),
 		incarnation, j.Name, j.URL, j.Gossip, j.Version, j.Cluster, j.Format, j.Seal, j.Values)
-	batch.Queue("INSERT INTO troupe.leases (incarnation, until, ttl) SELECT incarnation, "+now+" + $2::bigint, $2 FROM troupe.members WHERE incarnation = $1",
+	batch.Queue("INSERT INTO troupe.leases (incarnation, until, ttl) SELECT incarnation, "+now+
+		" + $2::bigint, $2 FROM troupe.members WHERE incarnation = $1",
 		incarnation, j.TTL.Milliseconds())
 	batch.Queue(formatKnown)
-	batch.Queue("SELECT name, format, values_at FROM troupe.cluster").QueryRow(func(row pgx.Row) error { return row.Scan(&name, &written, &values) })
+	batch.Queue("SELECT name, format, values_at FROM troupe.cluster").QueryRow(
+		func(row pgx.Row) error { return row.Scan(&name, &written, &values) })
 	err := s.inOne(ctx, s.leases, &batch)
 	switch {
 	case err != nil:
@@ -81,7 +85,8 @@ func othersLive(kind string) string {
 // joinCondition returns persistence.Fits and Placed as a condition on the joining member, plus the
 // check that it has the seal of the others.
 func joinCondition(format, seal, values string) string {
-	return "cluster.format <= " + format + " AND (cluster.format = 0 OR " + format + " <= cluster.format + 1 OR NOT " + othersLive("") + ")" +
+	return "cluster.format <= " + format + " AND (cluster.format = 0 OR " + format +
+		" <= cluster.format + 1 OR NOT " + othersLive("") + ")" +
 		" AND NOT " + othersLive(" AND seal <> "+seal) +
 		" AND CASE WHEN values_at = '' THEN " + values + " = '' OR NOT " + othersLive("") + " ELSE " + values + " <> '' END"
 }
@@ -103,7 +108,9 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 			return err
 		}
 		known := false
-		err = conn.QueryRow(ctx, s.schema.qualify(`SELECT `+now+`, history, kept, EXISTS (SELECT FROM troupe.members WHERE incarnation = $1) FROM troupe.cluster`), incarnation).
+		err = conn.QueryRow(ctx, s.schema.qualify(
+			`SELECT `+now+`, history, kept, EXISTS (SELECT FROM troupe.members WHERE `+
+				`incarnation = $1) FROM troupe.cluster`), incarnation).
 			Scan(&at, &p.History, &p.Kept, &known)
 		switch {
 		case err != nil:
@@ -158,7 +165,8 @@ func (s *store) Leave(ctx context.Context, incarnation string) error {
 	var batch pgx.Batch
 	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
 	batch.Queue(lockCluster)
-	batch.Queue("WITH gone AS (UPDATE troupe.members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 RETURNING incarnation)"+ended, incarnation)
+	batch.Queue("WITH gone AS (UPDATE troupe.members SET fenced_at = "+now+
+		" WHERE incarnation = $1 AND fenced_at = 0 RETURNING incarnation)"+ended, incarnation)
 	batch.Queue(formatKnown)
 	return wrapError("leave", s.inOne(ctx, s.leases, &batch))
 }
@@ -171,7 +179,8 @@ const fencePatience = 500 * time.Millisecond
 // renewal of that member is in progress. It checks the lease again, because it may have been
 // renewed just before.
 func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
-	const runs = "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + " AND until <= " + now + " + 2 * ttl)"
+	const runs = "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) " +
+		"WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + " AND until <= " + now + " + 2 * ttl)"
 	held := false
 	err := s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
 		if err := conn.QueryRow(ctx, s.schema.qualify("SELECT "+runs), incarnation).Scan(&held); err != nil || held {
@@ -181,9 +190,12 @@ func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 		batch.Queue("SELECT set_config('lock_timeout', $1, true)", fmt.Sprint(fencePatience.Milliseconds()))
 		batch.Queue(lockMember+"UPDATE", incarnation)
 		batch.Queue(lockCluster)
-		batch.Queue("WITH gone AS (UPDATE troupe.members SET fenced_at = "+now+" WHERE incarnation = $1 AND fenced_at = 0 AND NOT "+runs+" RETURNING incarnation)"+ended, incarnation)
+		batch.Queue("WITH gone AS (UPDATE troupe.members SET fenced_at = "+now+
+			" WHERE incarnation = $1 AND fenced_at = 0 AND NOT "+runs+" RETURNING incarnation)"+
+			ended, incarnation)
 		batch.Queue(formatKnown)
-		batch.Queue("SELECT EXISTS (SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0)", incarnation).QueryRow(func(row pgx.Row) error {
+		batch.Queue("SELECT EXISTS (SELECT FROM troupe.members WHERE incarnation = $1 AND "+
+			"fenced_at = 0)", incarnation).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&held)
 		})
 		return conn.SendBatch(ctx, s.schema.qualifyBatch(&batch)).Close()
@@ -224,7 +236,9 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 		noted AS (INSERT INTO troupe.moves (at, giver, taker, shards) SELECT `+now+`, had, $1, count(*) FROM taken WHERE had <> $1 GROUP BY had ORDER BY had)
 		`+newlyChanged+` WHERE EXISTS (SELECT FROM taken)`, incarnation, shards)
 	batch.Queue(forgetMoves, persistence.Remembered.Milliseconds())
-	batch.Queue("SELECT shard FROM troupe.shards WHERE shard = ANY($2) AND owner = $1 ORDER BY shard", incarnation, shards).Query(func(rows pgx.Rows) (err error) {
+	batch.Queue(
+		"SELECT shard FROM troupe.shards WHERE shard = ANY($2) AND owner = $1 ORDER BY shard",
+		incarnation, shards).Query(func(rows pgx.Rows) (err error) {
 		owned, err = pgx.CollectRows(rows, pgx.RowTo[int])
 		return err
 	})
@@ -262,7 +276,9 @@ func (s *store) Release(ctx context.Context, incarnation string, transfers []per
 
 func (s *store) Moves(ctx context.Context) (moves []persistence.Move, err error) {
 	err = s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, s.schema.qualify("SELECT at, giver, taker, shards FROM troupe.moves WHERE at > "+now+" - $1::bigint ORDER BY n DESC LIMIT $2"),
+		rows, err := conn.Query(ctx, s.schema.qualify(
+			"SELECT at, giver, taker, shards FROM troupe.moves WHERE at > "+now+
+				" - $1::bigint ORDER BY n DESC LIMIT $2"),
 			persistence.Remembered.Milliseconds(), persistence.MostMoves)
 		if err == nil {
 			moves, err = pgx.CollectRows(rows, pgx.RowToStructByPos[persistence.Move])
@@ -276,7 +292,9 @@ func (s *store) Moves(ctx context.Context) (moves []persistence.Move, err error)
 // Secret stores a new secret only if there is none.
 func (s *store) Secret(ctx context.Context) (secret string, err error) {
 	err = s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, s.schema.qualify("UPDATE troupe.cluster SET secret = coalesce(secret, $1) RETURNING secret"), rand.Text()).Scan(&secret)
+		return conn.QueryRow(ctx, s.schema.qualify(
+			"UPDATE troupe.cluster SET secret = coalesce(secret, $1) RETURNING secret"),
+			rand.Text()).Scan(&secret)
 	})
 	return secret, wrapError("read the secret of the cluster", err)
 }

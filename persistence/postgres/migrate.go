@@ -37,7 +37,8 @@ func migrateSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (e
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, nil, goose.WithGoMigrations(steps...), goose.WithTableName(string(s)+"."+versionTable),
+	p, err := goose.NewProvider(goose.DialectPostgres, db, nil, goose.WithGoMigrations(steps...),
+		goose.WithTableName(string(s)+"."+versionTable),
 		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err

@@ -29,7 +29,8 @@ const originOf = "troupe: origin"
 // readOriginOf returns the origin of a new connection, and whether the server is a standby.
 func readOriginOf(ctx context.Context, conn *pgconn.PgConn) (o serverOrigin, standby bool, err error) {
 	result := conn.ExecParams(ctx, readOrigin, nil, nil, nil, nil).Read()
-	if e := new(pgconn.PgError); errors.As(result.Err, &e) && (e.Code == undefinedFunction || e.Code == notSupported || e.Code == notPermitted) {
+	if e := new(pgconn.PgError); errors.As(result.Err, &e) && (e.Code == undefinedFunction ||
+		e.Code == notSupported || e.Code == notPermitted) {
 		return serverOrigin{}, false, nil
 	}
 	if result.Err != nil || len(result.Rows) != 1 {
@@ -98,7 +99,8 @@ func (g *serverGuard) refusalReason(o serverOrigin) string {
 		return fmt.Sprintf("it is an old primary, on timeline %d, and the store has gone on without it, on timeline %d. "+
 			"Make it a standby of the newer primary (pg_rewind, pg_basebackup), or stop it", o.timeline, g.newest.timeline)
 	case g.several && g.newest.system != "" && o.system != g.newest.system:
-		return "it is no copy of the other servers that the store's setting names: it has another system identifier. Name one primary and its standbys only"
+		return "it is no copy of the other servers that the store's setting names: it has " +
+			"another system identifier. Name one primary and its standbys only"
 	}
 	return ""
 }

@@ -26,7 +26,9 @@ func BenchmarkPages(b *testing.B) {
 	x := newBench(b)
 	h := historian{b: b, x: x, reader: persistence.NewReader(x.store, flow.Limits{})}
 	x.Run("1,000,000 steps", func(b *testing.B) {
-		h.play("loop", `{"start":"a","nodes":{"a":{"func":"f","prep":{"input_key":"$shared.o"},"post":{"output_key":"o"}}},"edges":[{"from":"a","action":"default","to":"a"}]}`, 1_000_000)
+		h.play("loop",
+			`{"start":"a","nodes":{"a":{"func":"f","prep":{"input_key":"$shared.o"},"post":{"output_key":"o"}}},"edges":[{"from":"a","action":"default","to":"a"}]}`,
+			1_000_000)
 		h.events(b, "loop")
 		h.runs(b, "loop", 1_000_000)
 		h.steps(b, "loop", 1_000_000)
@@ -76,7 +78,8 @@ type historian struct {
 func (h *historian) play(task, definition string, reports int) {
 	ctx := context.Background()
 	require.NoError(h.b, h.x.store.CreateFlow(ctx, persistence.Flow{ID: "flow-" + task, Slug: task, Name: task}))
-	require.NoError(h.b, h.x.store.CreateVersion(ctx, persistence.Version{ID: "v-" + task, FlowID: "flow-" + task, Definition: []byte(definition), Status: "published"}))
+	require.NoError(h.b, h.x.store.CreateVersion(ctx, persistence.Version{ID: "v-" + task,
+		FlowID: "flow-" + task, Definition: []byte(definition), Status: "published"}))
 	plan, err := h.reader.Plan(ctx, "v-"+task)
 	require.NoError(h.b, err)
 	h.state, h.env = flow.NewState(task, plan), flow.Env{Now: 1_700_000_000_000, Member: "m", Limits: flow.Limits{Steps: 2_000_000}}
@@ -138,7 +141,8 @@ func (h *historian) flush() {
 
 func (h *historian) write(task string) {
 	h.flush()
-	_, err := h.x.admin.Exec(context.Background(), `INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, body_hash, params, status, shard)
+	_, err := h.x.admin.Exec(context.Background(),
+		`INSERT INTO tasks (id, flow_id, version_id, created_at, updated_at, body_hash, params, status, shard)
 		VALUES ($1, $2, $3, 1, 1, '', '{}', 'running', 0)`, task, "flow-"+task, "v-"+task)
 	require.NoError(h.b, err)
 	_, err = h.x.admin.Exec(context.Background(), "VACUUM ANALYZE")

@@ -87,7 +87,8 @@ func TestAPageIsReadAloneWithAnyStatistics(t *testing.T) {
 			return len(list), err
 		},
 		"tasks that run, of no label and of no flow": func(ctx context.Context, s persistence.Store) (int, error) {
-			list, err := s.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{"running"}, Labels: map[string]string{}, FlowIDs: []string{}, Limit: 50})
+			list, err := s.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{"running"},
+				Labels: map[string]string{}, FlowIDs: []string{}, Limit: 50})
 			return len(list), err
 		},
 		"tasks that run and are not paused": func(ctx context.Context, s persistence.Store) (int, error) {
@@ -169,7 +170,8 @@ func TestAPageIsReadAloneWithAnyStatistics(t *testing.T) {
 func rowsRead(t *testing.T, admin *pgx.Conn, least int, tables ...string) (read int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		row := admin.QueryRow(t.Context(), "SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_user_tables WHERE relname = ANY($1)", tables)
+		row := admin.QueryRow(t.Context(), "SELECT sum(seq_tup_read + idx_tup_fetch) FROM "+
+			"pg_stat_user_tables WHERE relname = ANY($1)", tables)
 		require.NoError(t, row.Scan(&read))
 		return read >= least
 	}, time.Minute, 10*time.Millisecond)

@@ -224,7 +224,8 @@ func (p *packedBatch) addChange(c *persistence.Commit) {
 }
 
 // nothing holds the types of the columns of persistence.Columns, for nulls.
-var nothing = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.Int8OID, pgtype.BoolOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.Int8OID, pgtype.TextOID}
+var nothing = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.Int8OID, pgtype.BoolOID,
+	pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.Int8OID, pgtype.TextOID}
 
 func (l *rowArray) columnTexts(n *persistence.Columns) {
 	l.putText(n.Status)

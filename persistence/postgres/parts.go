@@ -24,7 +24,9 @@ func (b *batchWriter) writeParts(ctx context.Context, batch []persistence.Commit
 			if n == 0 {
 				continue
 			}
-			_, err := b.conn.Exec(ctx, b.store.schema.qualify("INSERT INTO troupe.checkpoints (task, seq, part, size, snapshot) VALUES ($1, $2, $3, 0, $4)"), c.Task, c.Seq, n, part)
+			_, err := b.conn.Exec(ctx, b.store.schema.qualify(
+				"INSERT INTO troupe.checkpoints (task, seq, part, size, snapshot) VALUES ($1, "+
+					"$2, $3, 0, $4)"), c.Task, c.Seq, n, part)
 			if err != nil {
 				return err
 			}
@@ -54,14 +56,17 @@ func (s *store) completeCheckpoints(ctx context.Context, found []persistence.Rec
 
 func (s *store) readParts(ctx context.Context, task string, seq int64, first []byte, size int64) ([]byte, error) {
 	return parts.Join[pgtype.DriverBytes](first, size, func(scan func(listing.Row, *struct{}) error) error {
-		_, err := readRows(ctx, s, "read a checkpoint", scan, "SELECT snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part > 0 ORDER BY part", task, seq)
+		_, err := readRows(ctx, s, "read a checkpoint", scan,
+			"SELECT snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part > 0 "+
+				"ORDER BY part", task, seq)
 		return err
 	})
 }
 
 // Checkpoint reads all parts of a checkpoint.
 func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
-	h, err := findByKey(ctx, s, "read a checkpoint", parts.ScanHead, "SELECT size, snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part = 0", task, seq)
+	h, err := findByKey(ctx, s, "read a checkpoint", parts.ScanHead,
+		"SELECT size, snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part = 0", task, seq)
 	if err != nil {
 		return nil, err
 	}

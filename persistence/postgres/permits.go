@@ -20,7 +20,8 @@ import (
 var (
 	permitColumns = strings.Replace(listing.PermitColumns, "holder", "coalesce(long_holder, holder)", 1)
 
-	lockKey = `INSERT INTO troupe.permit_keys (key) VALUES ($1) ON CONFLICT (key) DO UPDATE SET key = excluded.key RETURNING last, begun, ` + now
+	lockKey = `INSERT INTO troupe.permit_keys (key) VALUES ($1) ON CONFLICT (key) DO UPDATE SET ` +
+		`key = excluded.key RETURNING last, begun, ` + now
 
 	countHeld = "SELECT count(*), count(*) FILTER (WHERE evicted) FROM troupe.permits WHERE key = $1 AND state IN (1, 2)"
 
@@ -38,7 +39,9 @@ var (
 			FROM turns t, LATERAL (SELECT * FROM troupe.permits WHERE key = $1 AND state = 0 AND fair = t.fair ORDER BY urgency, asked_at, turn, holder LIMIT $2) p) p
 		ORDER BY round, lap, fair LIMIT $2`
 
-	listHasty = "SELECT " + permitColumns + " FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT $2"
+	listHasty = "SELECT " + permitColumns +
+		" FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY " +
+		"asked_at, turn LIMIT $2"
 
 	// listRunning reads the holders only if a waiting row may have one of them canceled. The order
 	// makes the planner use the one index of such rows; otherwise it would read all waiting rows of
@@ -117,7 +120,9 @@ func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
 }
 
 // writeRuling stores a decision, reads the rows to notify, and ends the transaction.
-func (s *store) writeRuling(ctx context.Context, tx pgx.Tx, incarnation string, q persistence.PermitQuestion, at int64, v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
+func (s *store) writeRuling(ctx context.Context, tx pgx.Tx, incarnation string,
+	q persistence.PermitQuestion, at int64,
+	v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
 	ruling = persistence.Ruling{Again: v.Again, More: v.More}
 	var batch pgx.Batch
 	hears := func(rows pgx.Rows) error {
@@ -128,7 +133,8 @@ func (s *store) writeRuling(ctx context.Context, tx pgx.Tx, incarnation string, 
 		return err
 	}
 	batch.Queue(mayWrite, incarnation)
-	batch.Queue(redeliverVerdicts, q.Key, q.Anew, at, at-persistence.PermitToldMS, persistence.PermitsToldAtOnce).Query(func(rows pgx.Rows) error {
+	batch.Queue(redeliverVerdicts, q.Key, q.Anew, at, at-persistence.PermitToldMS,
+		persistence.PermitsToldAtOnce).Query(func(rows pgx.Rows) error {
 		err := hears(rows)
 		ruling.Retold = len(ruling.Given)+len(ruling.Refused)+len(ruling.Evicted) > 0
 		return err

@@ -39,7 +39,8 @@ func TestADecisionAboutAKeyReadsFewWaitingRows(t *testing.T) {
 	crowd := []string{`INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
 		SELECT 't', i::text, CASE WHEN i <= 50000 THEN 'busy' ELSE 'k' || i % 40 END, i % 1024, 1, 0, CASE WHEN i BETWEEN 10 AND 14 THEN 'refuse' ELSE '' END, 0, CASE WHEN i < 4 THEN 'small' ELSE 'large' || i % 3 END, i, ''
 		FROM generate_series(1, 52000) AS i`, "INSERT INTO troupe.permit_keys (key) VALUES ('busy')"}
-	for stats, plant := range map[string][]string{"new statistics": append(crowd, analyze), "none": crowd, "statistics of nothing": append([]string{analyze}, crowd...)} {
+	for stats, plant := range map[string][]string{"new statistics": append(crowd, analyze),
+		"none": crowd, "statistics of nothing": append([]string{analyze}, crowd...)} {
 		t.Run(stats, func(t *testing.T) { readsFew(t, plant) })
 	}
 }
@@ -82,8 +83,10 @@ func TestPagesHaveSettingsOfTheirOwn(t *testing.T) {
 	opened, err := Open(t.Context(), pgtest.DSN(t), Options{Connections: 1})
 	require.NoError(t, err)
 	defer opened.Close()
-	settings := func(reads func(context.Context, *store, string, func(listing.Row, *string) error, string, ...any) ([]string, error)) string {
-		list, err := reads(t.Context(), opened.(*store), "show", listing.ScanValue[string], "SELECT current_setting('enable_sort') || ' ' || current_setting('jit')")
+	settings := func(reads func(context.Context, *store, string, func(listing.Row, *string) error,
+		string, ...any) ([]string, error)) string {
+		list, err := reads(t.Context(), opened.(*store), "show", listing.ScanValue[string],
+			"SELECT current_setting('enable_sort') || ' ' || current_setting('jit')")
 		require.NoError(t, err)
 		return list[0]
 	}
@@ -97,7 +100,9 @@ func TestUnusedKeysAreForgottenInPortions(t *testing.T) {
 	require.NoError(t, err)
 	defer opened.Close()
 	s := opened.(*store)
-	_, err = s.execCount(t.Context(), "plant", "INSERT INTO troupe.permit_keys (key, idle_at) SELECT 'k' || i, CASE WHEN i > 25 THEN "+now+" + 60000 ELSE i END FROM generate_series(1, 30) AS i")
+	_, err = s.execCount(t.Context(), "plant",
+		"INSERT INTO troupe.permit_keys (key, idle_at) SELECT 'k' || i, CASE WHEN i > 25 THEN "+now+
+			" + 60000 ELSE i END FROM generate_series(1, 30) AS i")
 	require.NoError(t, err)
 	for _, want := range []int{10, 10, 5, 0} {
 		n, err := s.ForgetKeys(t.Context(), 10)

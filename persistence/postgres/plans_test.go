@@ -60,7 +60,8 @@ func TestABatchReadsFewRowsOfATableThatHasGrown(t *testing.T) {
 	defer admin.Close(ctx)
 	var read, commits int
 	require.Eventually(t, func() bool {
-		require.NoError(t, admin.QueryRow(ctx, `SELECT (SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'task_queue'),
+		require.NoError(t, admin.QueryRow(ctx,
+			`SELECT (SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'task_queue'),
 			(SELECT n_tup_ins FROM pg_stat_user_tables WHERE relname = 'task_events')`).Scan(&read, &commits))
 		return commits > 0
 	}, time.Minute, 10*time.Millisecond)
@@ -90,5 +91,6 @@ func TestTasksAreCountedByStateInIndexesAlone(t *testing.T) {
 	require.NotContains(t, strings.Join(plan, "\n"), "Seq Scan")
 	counts, err := s.CountTasksBy(ctx, persistence.TaskFilter{}, persistence.By{})
 	require.NoError(t, err)
-	require.Equal(t, map[string]persistence.Group{"running": {Count: 1000}, "completed": {Count: 6666}, "failed": {Count: 6667}, "canceled": {Count: 6667}}, counts)
+	require.Equal(t, map[string]persistence.Group{"running": {Count: 1000},
+		"completed": {Count: 6666}, "failed": {Count: 6667}, "canceled": {Count: 6667}}, counts)
 }

@@ -13,11 +13,14 @@ import (
 // poolerTime limits the time to answer on a second connection while the first one is open.
 const poolerTime = 2 * time.Second
 
-var errShared = errors.New("a pooler between this program and the server shares connections between transactions (PgBouncer's pool_mode = transaction or statement). " +
-	"Settings, prepared statements and locks belong to a connection, so nothing would be safe: use pool_mode = session, or connect to the server directly")
+var errShared = errors.New("a pooler between this program and the server shares connections " +
+	"between transactions (PgBouncer's pool_mode = transaction or statement). " +
+	"Settings, prepared statements and locks belong to a connection, so nothing would be safe: " +
+	"use pool_mode = session, or connect to the server directly")
 
 // poolerSetting is the setting that PgBouncer needs; see openStore and configureLanes.
-const poolerSetting = "ignore_startup_parameters = statement_timeout, lock_timeout, idle_in_transaction_session_timeout, default_transaction_isolation, " +
+const poolerSetting = "ignore_startup_parameters = statement_timeout, lock_timeout, " +
+	"idle_in_transaction_session_timeout, default_transaction_isolation, " +
 	"plan_cache_mode, jit, enable_seqscan, enable_hashjoin, enable_mergejoin"
 
 // checkPooler refuses a pooler that does not keep one server connection per client. With a suitable
@@ -80,7 +83,9 @@ func explainPooler(err error) error {
 	case strings.Contains(e.Message, "statement pooling mode"):
 		return errors.Join(errShared, err)
 	case strings.Contains(e.Message, "unsupported startup parameter"):
-		return errors.Join(errors.New("a pooler between this program and the server refuses a setting: let it pass those of a member (PgBouncer: pool_mode = session, "+poolerSetting+"), or connect to the server directly"), err)
+		return errors.Join(errors.New("a pooler between this program and the server refuses a "+
+			"setting: let it pass those of a member (PgBouncer: pool_mode = session, "+
+			poolerSetting+"), or connect to the server directly"), err)
 	}
 	return err
 }

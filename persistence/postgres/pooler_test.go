@@ -144,7 +144,8 @@ func (p *pooler) pass(server *pgconn.HijackedConn, client *pgproto3.Backend) byt
 
 func TestAPoolerThatSharesConnectionsBetweenTransactionsIsRefused(t *testing.T) {
 	_, err := postgres.Open(t.Context(), startPooler(t, &pooler{}), postgres.Options{})
-	require.ErrorContains(t, err, "a pooler between this program and the server shares connections between transactions (PgBouncer's pool_mode = transaction or statement)")
+	require.ErrorContains(t, err, "a pooler between this program and the server shares "+
+		"connections between transactions (PgBouncer's pool_mode = transaction or statement)")
 	require.ErrorContains(t, err, "use pool_mode = session, or connect to the server directly")
 }
 

@@ -90,7 +90,8 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	s := &store{schema: name, options: o, larges: snapshotCache{kept: lru.New[*cachedSnapshot](keptSnapshots)}, guard: serverGuard{log: o.Log, refused: map[string]bool{}}}
+	s := &store{schema: name, options: o, larges: snapshotCache{kept: lru.New[*cachedSnapshot](
+		keptSnapshots)}, guard: serverGuard{log: o.Log, refused: map[string]bool{}}}
 	if err := s.openStore(ctx, dsn); err != nil {
 		_ = s.Close() // never fails
 		return nil, fmt.Errorf("open the store: %w", err)

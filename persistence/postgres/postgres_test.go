@@ -41,7 +41,9 @@ func openAt(t testing.TB, dsn string) persistence.Store {
 // another schema than all other tests, and the search path leads to tables of the same names.
 func TestStore(t *testing.T) {
 	dsn := pgtest.DSN(t)
-	_, err := connect(t, dsn).Exec(t.Context(), belongings+"; CREATE SCHEMA troupe; CREATE TABLE troupe.tasks (id int); ALTER DATABASE "+databaseOf(t, dsn)+" SET search_path = troupe, public")
+	_, err := connect(t, dsn).Exec(t.Context(),
+		belongings+"; CREATE SCHEMA troupe; CREATE TABLE troupe.tasks (id int); ALTER DATABASE "+
+			databaseOf(t, dsn)+" SET search_path = troupe, public")
 	require.NoError(t, err)
 	before := contents(t, connect(t, dsn), "troupe") + contents(t, connect(t, dsn), "public")
 	storetest.Run(t, func(t *testing.T) persistence.Store {

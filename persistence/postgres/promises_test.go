@@ -23,7 +23,9 @@ func joined(t *testing.T, dsn string) (persistence.Store, string) {
 	me, err := s.Join(t.Context(), persistence.Joining{Name: "me", TTL: time.Hour})
 	require.NoError(t, err)
 	storetest.Publish(t, s, "flow", "version")
-	answers, err := s.Commit(t.Context(), me, []persistence.Commit{{Task: "a", Create: &persistence.Create{FlowID: "flow", VersionID: "version"}, Seq: 1, Events: []byte("[]")}})
+	answers, err := s.Commit(t.Context(), me,
+		[]persistence.Commit{{Task: "a", Create: &persistence.Create{FlowID: "flow",
+			VersionID: "version"}, Seq: 1, Events: []byte("[]")}})
 	require.NoError(t, err)
 	require.NoError(t, answers[0])
 	return s, me
@@ -37,7 +39,9 @@ func row(seq int64) persistence.Commit {
 func blocked(t *testing.T, admin *pgx.Conn, n int) {
 	require.Eventually(t, func() bool {
 		var waiting int
-		require.NoError(t, admin.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting))
+		require.NoError(t, admin.QueryRow(t.Context(),
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "+
+				"wait_event_type = 'Lock'").Scan(&waiting))
 		return waiting == n
 	}, time.Minute, time.Millisecond)
 }
@@ -162,7 +166,9 @@ func TestAnUpdateOfATaskStaysInItsPage(t *testing.T) {
 	admin := connect(t, dsn)
 	require.Eventually(t, func() bool {
 		var all, hot int
-		require.NoError(t, admin.QueryRow(ctx, "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(&all, &hot))
+		require.NoError(t, admin.QueryRow(ctx,
+			"SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'tasks'").Scan(
+			&all, &hot))
 		return all == 99 && hot == 98 // the first one changes the state, which is in an index
 	}, time.Minute, 10*time.Millisecond)
 }

@@ -9,14 +9,16 @@ import (
 
 // QueueRows reads each service by its index and merges the results, so that a long queue of one
 // service does not slow down the others.
-func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string,
+	limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
 		var err error
 		if services, err = s.QueueServices(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return readPage(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels
+	return readPage(ctx, s, "list the queue", listing.ScanJob,
+		`SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels
 		FROM (SELECT DISTINCT unnest($1::text[]) COLLATE "C" AS service) s
 		CROSS JOIN LATERAL (SELECT * FROM troupe.task_queue q WHERE q.service = s.service AND (q.enqueued_at, q.turn) > ($2, $3)
 			ORDER BY q.enqueued_at, q.turn LIMIT $4) q
@@ -25,8 +27,10 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 
 // QueueFor looks up the flow job by job, because EXISTS could be planned as a list of all tasks of
 // the flow.
-func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
-	return readPage(ctx, s, "list the queue", listing.ScanJob, `SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM troupe.task_queue q
+func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64,
+	afterTurn string, limit int) ([]persistence.QueueRow, error) {
+	return readPage(ctx, s, "list the queue", listing.ScanJob,
+		`SELECT coalesce(q.long_id, q.job_id), q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM troupe.task_queue q
 		WHERE q.service = $1 AND (q.enqueued_at, q.turn) > ($2, $3) AND (q.labels IS NULL OR q.labels <@ $4::jsonb)
 		AND ($5 = '' OR (SELECT t.flow_id FROM troupe.tasks t WHERE t.id = q.task) = $5)
 		ORDER BY q.enqueued_at, q.turn LIMIT $6`, f.Service, afterAt, afterTurn, listing.AsJSON(f.Labels), f.FlowID, limit)
@@ -52,7 +56,9 @@ func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (in
 }
 
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
-	list, err := readRows(ctx, s, "count the queue", listing.ScanDepth, "SELECT service, count(*), count(DISTINCT task), min(enqueued_at) FROM troupe.task_queue GROUP BY service")
+	list, err := readRows(ctx, s, "count the queue", listing.ScanDepth,
+		"SELECT service, count(*), count(DISTINCT task), min(enqueued_at) FROM "+
+			"troupe.task_queue GROUP BY service")
 	depth := map[string]persistence.QueueStat{}
 	for _, q := range list {
 		depth[q.Service] = q.QueueStat

@@ -65,7 +65,8 @@ func readFirst[T any](ctx context.Context, s *store, what string, scan func(list
 
 // findByKey returns the row with a key. It does not send a key that is no valid text, because the
 // server would return an error.
-func findByKey[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query, key string, more ...any) (*T, error) {
+func findByKey[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error,
+	query, key string, more ...any) (*T, error) {
 	if !flow.IsText(key) {
 		return nil, fmt.Errorf("%s: %w", what, persistence.ErrNotFound)
 	}

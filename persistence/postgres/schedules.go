@@ -59,12 +59,14 @@ func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter)
 		return readRows(ctx, s, "list schedules", listing.ScanSchedule,
 			scheduleQuery+"WHERE flow_id = $1 AND name > $2 ORDER BY name LIMIT nullif($3::bigint, 0)", f.FlowID, f.After, f.Limit)
 	}
-	return readRows(ctx, s, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE name > $1 ORDER BY name LIMIT nullif($2::bigint, 0)", f.After, f.Limit)
+	return readRows(ctx, s, "list schedules", listing.ScanSchedule,
+		scheduleQuery+"WHERE name > $1 ORDER BY name LIMIT nullif($2::bigint, 0)", f.After, f.Limit)
 }
 
 func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
 	return readRows(ctx, s, "list due schedules", listing.ScanSchedule,
-		scheduleQuery+"WHERE due_at > 0 AND due_at <= $1 AND ($2::int[] IS NULL OR shard = ANY($2)) ORDER BY due_at, id LIMIT $3", by, []int(shards), limit)
+		scheduleQuery+"WHERE due_at > 0 AND due_at <= $1 AND ($2::int[] IS NULL OR shard = "+
+			"ANY($2)) ORDER BY due_at, id LIMIT $3", by, []int(shards), limit)
 }
 
 func (s *store) DeleteSchedule(ctx context.Context, id string) error {

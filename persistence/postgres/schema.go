@@ -51,7 +51,8 @@ func newSchema(name string) (schemaName, error) {
 	case name == "":
 		return DefaultSchema, nil
 	case !plainName.MatchString(name):
-		return "", fmt.Errorf("the schema %q cannot be used: its name is to be of the letters a to z, digits and _, begin with no digit, and have 63 of them at most", name)
+		return "", fmt.Errorf("the schema %q cannot be used: its name is to be of the letters a "+
+			"to z, digits and _, begin with no digit, and have 63 of them at most", name)
 	case strings.HasPrefix(name, "pg_") || name == "information_schema":
 		return "", fmt.Errorf("the schema %s is PostgreSQL's own: choose another name", name)
 	}
@@ -98,19 +99,25 @@ func (f *schemaFacts) isOurs() bool {
 
 // refusalError returns an error that explains why a schema cannot be used, with advice.
 func (f *schemaFacts) refusalError(s schemaName) error {
-	role, own := quoteName(f.user), "give Troupe a schema of its own with --schema NAME (TROUPE_SCHEMA, Config.Schema), which is created if it is not there"
+	role, own := quoteName(f.user), "give Troupe a schema of its own with --schema NAME "+
+		"(TROUPE_SCHEMA, Config.Schema), which is created if it is not there"
 	switch {
 	case !f.plain:
 		return fmt.Errorf("the schema %s has the name of a word of SQL: choose another name", s)
 	case !f.there && !f.extensible:
-		return fmt.Errorf(`the schema %s is not there, and %s may not create one in the database %s: have its owner run: CREATE SCHEMA %s AUTHORIZATION %s; or: GRANT CREATE ON DATABASE %s TO %s;`,
+		return fmt.Errorf(`the schema %s is not there, and %s may not create one in the `+
+			`database %s: have its owner run: CREATE SCHEMA %s AUTHORIZATION %s; or: GRANT `+
+			`CREATE ON DATABASE %s TO %s;`,
 			s, f.user, f.database, s, role, quoteName(f.database), role)
 	case f.there && !f.isUnmigrated() && !f.isOurs():
-		return fmt.Errorf("the schema %s of the database %s is another program's (it has %s) and stays as it is: %s", s, f.database, joinFew(f.names), own)
+		return fmt.Errorf("the schema %s of the database %s is another program's (it has %s) "+
+			"and stays as it is: %s", s, f.database, joinFew(f.names), own)
 	case f.there && (!f.usable || f.isUnmigrated() && !f.extensible):
-		return fmt.Errorf(`%s may not use the schema %s of the database %s: have its owner run: GRANT USAGE, CREATE ON SCHEMA %s TO %s;`, f.user, s, f.database, s, role)
+		return fmt.Errorf(`%s may not use the schema %s of the database %s: have its owner run: `+
+			`GRANT USAGE, CREATE ON SCHEMA %s TO %s;`, f.user, s, f.database, s, role)
 	case f.isOurs() && len(f.locked) > 0:
-		return fmt.Errorf(`%s may not write to tables in the schema %s (%s): use the user who made them, or have that one run: GRANT ALL ON ALL TABLES IN SCHEMA %s TO %s;`,
+		return fmt.Errorf(`%s may not write to tables in the schema %s (%s): use the user who `+
+			`made them, or have that one run: GRANT ALL ON ALL TABLES IN SCHEMA %s TO %s;`,
 			f.user, s, joinFew(f.locked), s, role)
 	}
 	return nil
@@ -158,6 +165,7 @@ func ensureSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (er
 }
 
 func inspectSchema(ctx context.Context, tx pgx.Tx, s schemaName) (f schemaFacts, err error) {
-	err = tx.QueryRow(ctx, schemaQuery, string(s), landmarks).Scan(&f.user, &f.database, &f.plain, &f.there, &f.usable, &f.extensible, &f.names, &f.locked)
+	err = tx.QueryRow(ctx, schemaQuery, string(s), landmarks).Scan(&f.user, &f.database, &f.plain,
+		&f.there, &f.usable, &f.extensible, &f.names, &f.locked)
 	return f, err
 }

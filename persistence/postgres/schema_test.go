@@ -41,7 +41,8 @@ func TestADatabaseWithTablesOfItsOwnIsNoObstacle(t *testing.T) {
 	crowd(t, openAt(t, dsn)) // existing tables are used again
 	require.Equal(t, before, contents(t, admin, "public"), "it is as it was, and nothing has come")
 	var elsewhere []string
-	require.NoError(t, admin.QueryRow(t.Context(), `SELECT coalesce(array_agg(nspname || '.' || relname), '{}') FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+	require.NoError(t, admin.QueryRow(t.Context(),
+		`SELECT coalesce(array_agg(nspname || '.' || relname), '{}') FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 		WHERE nspname NOT IN ('troupe', 'public', 'pg_catalog', 'pg_toast', 'information_schema')`).Scan(&elsewhere))
 	require.Empty(t, elsewhere)
 }
@@ -63,7 +64,8 @@ func TestSchemasOfOneDatabaseAreStoresOfTheirOwn(t *testing.T) {
 		require.NoError(t, err, "the cluster of another schema has another name")
 		require.NoError(t, s.CreateFlow(ctx, persistence.Flow{ID: "f", Slug: "f", Name: schema}))
 		require.NoError(t, s.CreateVersion(ctx, persistence.Version{ID: "v", FlowID: "f", Definition: []byte("{}")}))
-		answers, err := s.Commit(ctx, me, []persistence.Commit{{Task: "t", Create: &persistence.Create{FlowID: "f", VersionID: "v"}, Seq: 1, Events: []byte(schema)}})
+		answers, err := s.Commit(ctx, me, []persistence.Commit{{Task: "t",
+			Create: &persistence.Create{FlowID: "f", VersionID: "v"}, Seq: 1, Events: []byte(schema)}})
 		require.NoError(t, err)
 		require.NoError(t, answers[0])
 		return s, me
@@ -120,13 +122,18 @@ func TestLocksOfOneSchemaAreNotThoseOfAnother(t *testing.T) {
 
 func TestASchemaOfAnotherProgramStaysAsItIs(t *testing.T) {
 	for name, statements := range map[string]string{
-		"tables":                         "CREATE TABLE troupe.albums (title text); INSERT INTO troupe.albums VALUES ('one'); CREATE TABLE troupe.songs (n int)",
-		"tables named like ours":         "CREATE TABLE troupe.tasks (id int); CREATE TABLE troupe.cluster (id int); CREATE TABLE troupe.albums (n int)",
-		"a table of goose":               "CREATE TABLE troupe.goose_db_version (version_id int); CREATE TABLE troupe.albums (n int)",
-		"a view":                         "CREATE VIEW troupe.albums AS SELECT 1 AS n",
-		"a type that we have, too":       "CREATE TYPE troupe.albums AS (id int)",
-		"an enumeration":                 "CREATE TYPE troupe.albums AS ENUM ('a')",
-		"more than anybody wants to see": "CREATE TABLE troupe.albums (n int); CREATE TABLE troupe.b (n int); CREATE TABLE troupe.c (n int); CREATE TABLE troupe.d (n int); CREATE TABLE troupe.e (n int); CREATE TABLE troupe.f (n int)",
+		"tables": "CREATE TABLE troupe.albums (title text); INSERT INTO " +
+			"troupe.albums VALUES ('one'); CREATE TABLE troupe.songs (n int)",
+		"tables named like ours": "CREATE TABLE troupe.tasks (id int); CREATE TABLE " +
+			"troupe.cluster (id int); CREATE TABLE troupe.albums (n int)",
+		"a table of goose": "CREATE TABLE troupe.goose_db_version (version_id int); " +
+			"CREATE TABLE troupe.albums (n int)",
+		"a view":                   "CREATE VIEW troupe.albums AS SELECT 1 AS n",
+		"a type that we have, too": "CREATE TYPE troupe.albums AS (id int)",
+		"an enumeration":           "CREATE TYPE troupe.albums AS ENUM ('a')",
+		"more than anybody wants to see": "CREATE TABLE troupe.albums (n int); CREATE TABLE " +
+			"troupe.b (n int); CREATE TABLE troupe.c (n int); CREATE TABLE troupe.d (n int); " +
+			"CREATE TABLE troupe.e (n int); CREATE TABLE troupe.f (n int)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			dsn := pgtest.DSN(t)
@@ -154,7 +161,9 @@ func TestASchemaThatHasNothingYetIsTaken(t *testing.T) {
 func TestAStoreWithMoreInItIsOpenedAgain(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	require.NoError(t, openAt(t, dsn).Close())
-	_, err := connect(t, dsn).Exec(t.Context(), "CREATE VIEW troupe.failures AS SELECT id FROM troupe.tasks WHERE outcome = 'failed'; CREATE TABLE troupe.notes (n int)")
+	_, err := connect(t, dsn).Exec(t.Context(),
+		"CREATE VIEW troupe.failures AS SELECT id FROM troupe.tasks WHERE outcome = 'failed'; "+
+			"CREATE TABLE troupe.notes (n int)")
 	require.NoError(t, err)
 	crowd(t, openAt(t, dsn))
 }
@@ -201,7 +210,9 @@ func TestMissingPrivilegesAreNamedInTheError(t *testing.T) {
 		require.NoError(t, err)
 		crowd(t, s)
 	}
-	refused("", "the schema troupe is not there, and guest may not create one in the database postgres", `CREATE SCHEMA troupe AUTHORIZATION guest`)
+	refused("",
+		"the schema troupe is not there, and guest may not create one in the database postgres",
+		`CREATE SCHEMA troupe AUTHORIZATION guest`)
 	opened("")
 
 	run("CREATE SCHEMA band")

@@ -15,9 +15,10 @@ import (
 // A statement that appends, composed of the parts that each promise of the store needs. $1 to $4
 // are columns of task_events, $5 is the incarnation.
 const (
-	from     = ` FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::%s[]) AS d (task, seq, at, events)`
-	into     = `INSERT INTO task_events (task, seq, at, events) SELECT d.*` + from
-	fenced   = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $5 AND fenced_at = 0 AND era = 0 FOR SHARE) ` + into + `, fence`
+	from   = ` FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::%s[]) AS d (task, seq, at, events)`
+	into   = `INSERT INTO task_events (task, seq, at, events) SELECT d.*` + from
+	fenced = `WITH fence AS MATERIALIZED (SELECT FROM members WHERE incarnation = $5 AND ` +
+		`fenced_at = 0 AND era = 0 FOR SHARE) ` + into + `, fence`
 	follows  = ` WHERE (SELECT true FROM task_events p WHERE p.task = d.task AND p.seq = d.seq - 1)`
 	exists   = ` WHERE EXISTS (SELECT FROM task_events p WHERE p.task = d.task AND p.seq = d.seq - 1)`
 	skipping = ` ON CONFLICT DO NOTHING`
@@ -43,7 +44,8 @@ func BenchmarkShapes(b *testing.B) {
 		for _, size := range []int{1, 200} {
 			b.Run(fmt.Sprintf("%s/%d", shape.name, size), func(b *testing.B) {
 				x := newBench(b)
-				_, err := x.admin.Exec(context.Background(), fmt.Sprintf("ALTER TABLE task_events ALTER events TYPE %s USING NULL", shape.column))
+				_, err := x.admin.Exec(context.Background(),
+					fmt.Sprintf("ALTER TABLE task_events ALTER events TYPE %s USING NULL", shape.column))
 				require.NoError(b, err)
 				x.shape(fmt.Sprintf(shape.statement, shape.column), size)
 			})

@@ -19,7 +19,8 @@ const leastConnections = 2
 // options.
 func (o Options) splitConnections(given int) (poolSizes, error) {
 	if given < leastConnections {
-		return poolSizes{}, fmt.Errorf("the server gives %d connections to this user, and a member needs %d: raise max_connections, or the limit of the role or database",
+		return poolSizes{}, fmt.Errorf("the server gives %d connections to this user, and a "+
+			"member needs %d: raise max_connections, or the limit of the role or database",
 			given, leastConnections)
 	}
 	given-- // one is for the lease

@@ -32,11 +32,13 @@ const (
 			WHERE d.flow = '' OR (SELECT true FROM troupe.flows f WHERE f.id = d.flow)
 		ON CONFLICT ` + spot + ` DO UPDATE SET counts = excluded.counts`
 
-	deleteStats = `DELETE FROM troupe.stats WHERE ctid = ANY (ARRAY(SELECT ctid FROM troupe.stats WHERE width = $1 AND bucket < $2 ORDER BY bucket LIMIT $3))`
+	deleteStats = `DELETE FROM troupe.stats WHERE ctid = ANY (ARRAY(SELECT ctid FROM ` +
+		`troupe.stats WHERE width = $1 AND bucket < $2 ORDER BY bucket LIMIT $3))`
 )
 
 func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error {
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r persistence.StatsRow) bool { return !isStatsText(r.Flow, r.Version, r.Scope, r.Node) })
+	rows = slices.DeleteFunc(slices.Clone(rows),
+		func(r persistence.StatsRow) bool { return !isStatsText(r.Flow, r.Version, r.Scope, r.Node) })
 	if len(rows) == 0 {
 		return nil
 	}

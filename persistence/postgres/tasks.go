@@ -27,14 +27,16 @@ var dialect = listing.Dialect{
 		q.Add("EXISTS (SELECT FROM jsonb_each_text(t.labels) x WHERE x.value = ", text)
 		q.Add(")")
 	},
-	LabelOf:  func(q *listing.Query, name string) { q.Add("t.labels ->> ", name) },
-	ByUpdate: []listing.Part{{Where: "t.settled_at IS NULL", Order: "t.updated_at"}, {Where: "t.settled_at IS NOT NULL", Order: "t.settled_at"}},
+	LabelOf: func(q *listing.Query, name string) { q.Add("t.labels ->> ", name) },
+	ByUpdate: []listing.Part{{Where: "t.settled_at IS NULL", Order: "t.updated_at"},
+		{Where: "t.settled_at IS NOT NULL", Order: "t.settled_at"}},
 }
 
 // failureSQL returns persistence.Failure as an SQL expression, for the beginning of an error.
 func failureSQL(err string) string {
 	node := "strpos(" + err + ", ': ')"
-	return "left(" + err + ", greatest(" + node + " - 1, 0)) || regexp_replace(substr(" + err + ", greatest(" + node + ", 1)), '[0-9]+', '#', 'g')"
+	return "left(" + err + ", greatest(" + node + " - 1, 0)) || regexp_replace(substr(" + err +
+		", greatest(" + node + ", 1)), '[0-9]+', '#', 'g')"
 }
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
@@ -77,7 +79,8 @@ func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by p
 
 func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
 	flows = slices.DeleteFunc(slices.Clone(flows), func(id string) bool { return !flow.IsText(id) })
-	return readPage(ctx, s, "list the newest tasks", listing.ScanTaskMark, `SELECT t.* FROM (SELECT DISTINCT id COLLATE "C" FROM unnest($1::text[]) d (id)) f (id),
+	return readPage(ctx, s, "list the newest tasks", listing.ScanTaskMark,
+		`SELECT t.* FROM (SELECT DISTINCT id COLLATE "C" FROM unnest($1::text[]) d (id)) f (id),
 			LATERAL (SELECT flow_id, id, status, created_at FROM troupe.tasks WHERE flow_id = f.id ORDER BY created_at DESC, id DESC LIMIT $2) t
 		ORDER BY t.flow_id, t.created_at DESC, t.id DESC`, flows, each)
 }
@@ -106,7 +109,8 @@ const deleteGone = `
 
 func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
 	return readPage(ctx, s, "list ended tasks", listing.ScanTaskEnd,
-		"SELECT id, ended_at FROM troupe.tasks WHERE ended_at > 0 AND ended_at >= $1 AND ended_at < $2 ORDER BY ended_at, id LIMIT $3", from, before, limit)
+		"SELECT id, ended_at FROM troupe.tasks WHERE ended_at > 0 AND ended_at >= $1 AND "+
+			"ended_at < $2 ORDER BY ended_at, id LIMIT $3", from, before, limit)
 }
 
 // DeleteEnded skips rows that are being deleted concurrently.

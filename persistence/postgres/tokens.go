@@ -8,7 +8,9 @@ import (
 )
 
 func (s *store) AddToken(ctx context.Context, t persistence.Token) error {
-	n, err := s.execCount(ctx, "add a token", "INSERT INTO troupe.tokens ("+listing.TokenColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+	n, err := s.execCount(ctx, "add a token",
+		"INSERT INTO troupe.tokens ("+listing.TokenColumns+
+			") VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
 		t.ID, t.Name, t.Role, t.Hash, t.CreatedAt, t.CreatedBy, t.ExpiresAt, t.LastUsedAt)
 	if err == nil && n == 0 {
 		return persistence.ErrDuplicate
@@ -21,7 +23,8 @@ func (s *store) ListTokens(ctx context.Context) ([]persistence.Token, error) {
 }
 
 func (s *store) UseToken(ctx context.Context, id string, at int64) error {
-	_, err := s.execCount(ctx, "note the use of a token", "UPDATE troupe.tokens SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2", id, at)
+	_, err := s.execCount(ctx, "note the use of a token",
+		"UPDATE troupe.tokens SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2", id, at)
 	return err
 }
 

@@ -8,7 +8,10 @@ import (
 )
 
 func (s *store) SetView(ctx context.Context, v persistence.SavedView) error {
-	_, err := s.execCount(ctx, "set a view", "INSERT INTO troupe.views ("+listing.ViewColumns+") VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO UPDATE SET query = $2, updated_at = $3, updated_by = $4",
+	_, err := s.execCount(ctx, "set a view",
+		"INSERT INTO troupe.views ("+listing.ViewColumns+
+			") VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO UPDATE SET query = $2, updated_at "+
+			"= $3, updated_by = $4",
 		v.Name, v.Query, v.UpdatedAt, v.UpdatedBy)
 	return err
 }

@@ -12,10 +12,13 @@ import (
 func (t writeTx) writeApprovals(rows []persistence.ApprovalRow) error {
 	for i := range rows {
 		r := &rows[i]
-		_, err := t.execCount(`INSERT INTO approvals (task, id, scope, node, visit, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		_, err := t.execCount(
+			`INSERT INTO approvals (task, id, scope, node, visit, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (task, id) DO UPDATE SET state = excluded.state, since = excluded.since, due = excluded.due, ended_at = excluded.ended_at,
 				answered_by = excluded.answered_by, comment = excluded.comment, action = excluded.action`,
-			r.Task, r.ID(), []byte(r.Scope), []byte(r.Node), r.Visit, r.FlowID, string(r.State), r.Since, r.Due, listing.Text(r.Key), listing.Text(r.Title), r.EndedAt, listing.Text(r.By), listing.Text(r.Comment), listing.Text(r.Action))
+			r.Task, r.ID(), []byte(r.Scope), []byte(r.Node), r.Visit, r.FlowID, string(r.State),
+			r.Since, r.Due, listing.Text(r.Key), listing.Text(r.Title), r.EndedAt,
+			listing.Text(r.By), listing.Text(r.Comment), listing.Text(r.Action))
 		if err != nil {
 			return err
 		}
@@ -29,5 +32,7 @@ func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter)
 }
 
 func (s *store) Approval(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
-	return readFirst(ctx, &s.readers, "read an approval", listing.ScanApproval, "SELECT "+listing.ApprovalColumns+" FROM approvals WHERE task = ? AND id = ?", flow.ApprovalTask(id), id)
+	return readFirst(ctx, &s.readers, "read an approval", listing.ScanApproval,
+		"SELECT "+listing.ApprovalColumns+" FROM approvals WHERE task = ? AND id = ?",
+		flow.ApprovalTask(id), id)
 }

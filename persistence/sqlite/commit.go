@@ -79,7 +79,8 @@ func (t writeTx) writeSnapshot(n int64, c *persistence.Commit) (err error) {
 	case c.Checkpoint:
 		return t.writeCheckpoint(c)
 	case c.Snapshot != nil:
-		_, err = t.execCount("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE n = ?3 AND snapshot_seq <= ?2", c.Snapshot.Bytes(), c.Seq, n)
+		_, err = t.execCount("UPDATE tasks SET snapshot = ?1, snapshot_seq = ?2 WHERE n = ?3 "+
+			"AND snapshot_seq <= ?2", c.Snapshot.Bytes(), c.Seq, n)
 	}
 	return err
 }
@@ -108,8 +109,10 @@ func (t writeTx) createTask(c *persistence.Commit) (*journalEnd, error) {
 	if c.Seq != 1 || c.Events == nil {
 		return nil, persistence.ErrStale
 	}
-	args := append(columnsOf(c), c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt, c.Create.BodyHash, listing.Labels(c.Create.Labels), nullableBytes(c.Create.Params))
-	result, err := t.execPrepared(`INSERT INTO tasks (status, cursor, last_action, error, paused, steps, followed, ended_at, updated_at, waits, wait,
+	args := append(columnsOf(c), c.Task, c.Create.FlowID, c.Create.VersionID, c.Create.CreatedAt,
+		c.Create.BodyHash, listing.Labels(c.Create.Labels), nullableBytes(c.Create.Params))
+	result, err := t.execPrepared(
+		`INSERT INTO tasks (status, cursor, last_action, error, paused, steps, followed, ended_at, updated_at, waits, wait,
 			id, flow_id, version_id, created_at, resting, body_hash, labels, snapshot_seq, params)
 		SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, 0, ?16, ?17, 0, ?18
 		WHERE EXISTS (SELECT 1 FROM flow_versions WHERE id = ?14) ON CONFLICT (id) DO NOTHING`, args...)
@@ -135,7 +138,8 @@ func (t writeTx) createTask(c *persistence.Commit) (*journalEnd, error) {
 // writeLabels writes the labels of a new task.
 func (t writeTx) writeLabels(c *persistence.Commit) error {
 	for key, value := range c.Create.Labels {
-		_, err := t.execCount("INSERT INTO task_labels (key, value, created_at, task, status) VALUES (?, ?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task, columnsOf(c)[0])
+		_, err := t.execCount("INSERT INTO task_labels (key, value, created_at, task, status) "+
+			"VALUES (?, ?, ?, ?, ?)", key, value, c.Create.CreatedAt, c.Task, columnsOf(c)[0])
 		if err != nil {
 			return err
 		}
@@ -159,12 +163,14 @@ func (t writeTx) notCreated(task string) error {
 // columnsOf returns the values of a task's listing columns. A new task without columns is pending.
 func columnsOf(c *persistence.Commit) []any {
 	x := cmp.Or(c.Columns, &persistence.Columns{Status: "pending"})
-	return []any{x.Status, listing.Text(x.Cursor), listing.Text(x.LastAction), listing.Text(x.Error), x.Paused, x.Steps, x.Followed, x.EndedAt, c.At,
+	return []any{x.Status, listing.Text(x.Cursor), listing.Text(x.LastAction),
+		listing.Text(x.Error), x.Paused, x.Steps, x.Followed, x.EndedAt, c.At,
 		int64(x.Waits), listing.Wait(x.Wait)}
 }
 
 func (t writeTx) updateColumns(j *journalEnd, c *persistence.Commit) error {
-	_, err := t.execCount(`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, followed = ?, ended_at = ?, updated_at = ?,
+	_, err := t.execCount(
+		`UPDATE tasks SET status = ?, cursor = ?, last_action = ?, error = ?, paused = ?, steps = ?, followed = ?, ended_at = ?, updated_at = ?,
 		waits = ?, wait = ? WHERE n = ?`, append(columnsOf(c), j.n)...)
 	if err != nil || !j.labeled {
 		return err
@@ -188,7 +194,8 @@ func (t writeTx) writeRest(n int64, task string, r persistence.Rest) error {
 
 func (t writeTx) writeQueue(c *persistence.Commit) error {
 	for _, q := range c.Enqueue {
-		_, err := t.execCount("INSERT INTO task_queue (task, job_id, service, enqueued_at, turn, size, labels) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		_, err := t.execCount("INSERT INTO task_queue (task, job_id, service, enqueued_at, "+
+			"turn, size, labels) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 			c.Task, q.JobID, q.Service, q.EnqueuedAt, q.Turn, q.Size, listing.ListOfLabels(q.Labels))
 		if err != nil {
 			return err

@@ -49,7 +49,8 @@ func (t writeTx) lookUpAll(batch []persistence.Commit) error {
 }
 
 func (t writeTx) lookUp(tasks []string) error {
-	stmt, err := t.prepareQuery("SELECT t.id, t.n, (SELECT max(seq) FROM task_events WHERE task = t.n), t.labels IS NOT NULL FROM json_each(?) j CROSS JOIN tasks t ON t.id = j.value")
+	stmt, err := t.prepareQuery("SELECT t.id, t.n, (SELECT max(seq) FROM task_events WHERE task " +
+		"= t.n), t.labels IS NOT NULL FROM json_each(?) j CROSS JOIN tasks t ON t.id = j.value")
 	if err != nil {
 		return err
 	}

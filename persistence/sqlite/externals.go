@@ -10,7 +10,9 @@ import (
 // writeExternals applies the changes of a commit to externals.
 func (t writeTx) writeExternals(task string, c *persistence.ExternalChanges) error {
 	for _, r := range c.Tracked(task) {
-		_, err := t.execCount(`INSERT INTO externals (task, job, n, service, id, data, started_at, next_at, pending, recalled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		_, err := t.execCount(`INSERT INTO externals (task, job, n, service, id, data, `+
+			`started_at, next_at, pending, recalled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON `+
+			`CONFLICT DO NOTHING`,
 			r.Task, r.Job, r.Index, r.Service, r.ID, nullableBytes(r.Data), r.StartedAt, r.NextAt, r.Pending, r.Recalled)
 		if err != nil {
 			return err
@@ -22,7 +24,8 @@ func (t writeTx) writeExternals(task string, c *persistence.ExternalChanges) err
 		}
 	}
 	for _, id := range c.Recall {
-		if _, err := t.execCount("UPDATE externals SET recalled = 1, next_at = 0, failures = 0 WHERE task = ? AND job = ? AND n = ?", id.Task, id.Job, id.Index); err != nil {
+		if _, err := t.execCount("UPDATE externals SET recalled = 1, next_at = 0, failures = 0 "+
+			"WHERE task = ? AND job = ? AND n = ?", id.Task, id.Job, id.Index); err != nil {
 			return err
 		}
 	}
@@ -52,7 +55,8 @@ func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, 
 }
 
 func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
-	return readRows(ctx, &s.readers, "list work outside", listing.ScanExternal, "SELECT "+listing.ExternalColumns+" FROM externals WHERE task = ? ORDER BY job, n", task)
+	return readRows(ctx, &s.readers, "list work outside", listing.ScanExternal,
+		"SELECT "+listing.ExternalColumns+" FROM externals WHERE task = ? ORDER BY job, n", task)
 }
 
 func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
@@ -74,7 +78,8 @@ func (t writeTx) noteExternal(n *persistence.ExternalNote) (err error) {
 		_, err = t.execCount(forgetExternal, n.Task, n.Job, n.Index)
 		return err
 	}
-	_, err = t.execCount("UPDATE externals SET next_at = ?, polls = ?, failures = ?, failing_at = ?, memo = ?, pending = ? WHERE task = ? AND job = ? AND n = ? AND recalled = ?",
+	_, err = t.execCount("UPDATE externals SET next_at = ?, polls = ?, failures = ?, failing_at "+
+		"= ?, memo = ?, pending = ? WHERE task = ? AND job = ? AND n = ? AND recalled = ?",
 		n.NextAt, n.Polls, n.Failures, n.FailingAt, nullableBytes(n.Memo), n.Pending, n.Task, n.Job, n.Index, n.Recalled)
 	return err
 }

@@ -61,9 +61,11 @@ func checkComplete(path string, lock *os.File) error {
 	case len(head) == 0 && none == nil && log.Size() > 0:
 		return fmt.Errorf("%s is missing or empty, but its log %s-wal is there: put the file back, or remove the log, too", path, path)
 	case len(head) == 0 && mark > 0:
-		return fmt.Errorf("%s is missing or empty, although its last member did not close it: put it back, with %s-wal; "+restored, path, path, lock.Name())
+		return fmt.Errorf("%s is missing or empty, although its last member did not close it: "+
+			"put it back, with %s-wal; "+restored, path, path, lock.Name())
 	case none != nil && mark > 0 && markOf(head) < mark:
-		return fmt.Errorf("the log %s-wal is missing, and what was stored last is in it: put it back beside %s; "+restored, path, path, lock.Name())
+		return fmt.Errorf("the log %s-wal is missing, and what was stored last is in it: put it "+
+			"back beside %s; "+restored, path, path, lock.Name())
 	}
 	return nil
 }
@@ -159,9 +161,11 @@ func (f *databaseFiles) checkFiles() error {
 		now, err := os.Stat(one.path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return &persistence.Outage{Reason: "its file was removed while it was in use", Err: fmt.Errorf("%s was removed: move it back", one.path)}
+			return &persistence.Outage{Reason: "its file was removed while it was in use",
+				Err: fmt.Errorf("%s was removed: move it back", one.path)}
 		case err == nil && !os.SameFile(now, one.opened):
-			return &persistence.Outage{Reason: "its file was replaced while it was in use", Err: fmt.Errorf("%s was replaced by another file: move it back", one.path)}
+			return &persistence.Outage{Reason: "its file was replaced while it was in use",
+				Err: fmt.Errorf("%s was replaced by another file: move it back", one.path)}
 		}
 	}
 	return nil

@@ -42,12 +42,14 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := readRows(ctx, &s.readers, "list flows", listing.ScanFlow, flowQuery+"WHERE tried = 0 ORDER BY created_at DESC, n DESC LIMIT ? OFFSET ?", limit, offset)
+	list, err := readRows(ctx, &s.readers, "list flows", listing.ScanFlow,
+		flowQuery+"WHERE tried = 0 ORDER BY created_at DESC, n DESC LIMIT ? OFFSET ?", limit, offset)
 	return list, *total, err
 }
 
 func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
-	return readRows(ctx, &s.readers, "list tried flows", listing.ScanFlow, flowQuery+"WHERE tried <> 0 AND created_at < ? ORDER BY created_at, n LIMIT ?", before, limit)
+	return readRows(ctx, &s.readers, "list tried flows", listing.ScanFlow,
+		flowQuery+"WHERE tried <> 0 AND created_at < ? ORDER BY created_at, n LIMIT ?", before, limit)
 }
 
 func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
@@ -77,7 +79,8 @@ func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*pe
 }
 
 func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
-	return readRows(ctx, &s.readers, "list versions", listing.ScanVersion, versionsQuery+"WHERE flow_id = ? ORDER BY number DESC, n", flowID)
+	return readRows(ctx, &s.readers, "list versions", listing.ScanVersion,
+		versionsQuery+"WHERE flow_id = ? ORDER BY number DESC, n", flowID)
 }
 
 func mapDuplicate(err error) error {

@@ -63,7 +63,8 @@ const fewTables = 5
 
 // isScheduler reports whether a PocketFlow scheduler made the tables.
 func isScheduler(tables []string) bool {
-	return !slices.ContainsFunc([]string{"flow_versions", "flows", "node_runs", "tasks"}, func(name string) bool { return !slices.Contains(tables, name) })
+	return !slices.ContainsFunc([]string{"flow_versions", "flows", "node_runs", "tasks"},
+		func(name string) bool { return !slices.Contains(tables, name) })
 }
 
 func readHead(path string) ([]byte, error) {
@@ -102,7 +103,9 @@ func OpenForeign(path string) (*sql.DB, error) {
 	}
 	for _, beside := range []string{"-wal", "-journal"} {
 		if info, err := os.Stat(path + beside); err == nil && info.Size() > 0 {
-			return nil, fmt.Errorf(`%s is in use, or was not closed: there are changes of it in %s%s. End the program that has it; if it has ended, run: sqlite3 %s "PRAGMA wal_checkpoint(TRUNCATE)"`,
+			return nil, fmt.Errorf(`%s is in use, or was not closed: there are changes of it in `+
+				`%s%s. End the program that has it; if it has ended, run: sqlite3 %s "PRAGMA `+
+				`wal_checkpoint(TRUNCATE)"`,
 				path, path, beside, path)
 		}
 	}
@@ -121,5 +124,7 @@ func tablesIn(ctx context.Context, path string) (names []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return readRows(ctx, db, "list tables", listing.ScanValue[string], "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name LIMIT 100")
+	return readRows(ctx, db, "list tables", listing.ScanValue[string],
+		"SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "+
+			"ESCAPE '~' ORDER BY name LIMIT 100")
 }

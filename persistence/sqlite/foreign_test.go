@@ -29,7 +29,8 @@ func databaseOf(t *testing.T, path string, statements ...string) *sql.DB {
 
 func TestAFileOfAnotherProgramIsLeftAsItIs(t *testing.T) {
 	for name, statements := range map[string][]string{
-		"the original's":       {"CREATE TABLE flows (id TEXT PRIMARY KEY, name TEXT)", "CREATE TABLE tasks (id TEXT)", "INSERT INTO flows VALUES ('f', 'old')"},
+		"the original's": {"CREATE TABLE flows (id TEXT PRIMARY KEY, name TEXT)",
+			"CREATE TABLE tasks (id TEXT)", "INSERT INTO flows VALUES ('f', 'old')"},
 		"with other tables":    {"CREATE TABLE albums (title TEXT)"},
 		"with a log beside it": {"PRAGMA journal_mode=WAL", "CREATE TABLE flows (id TEXT)"},
 	} {

@@ -18,7 +18,9 @@ func (s *store) Hold(ctx context.Context, task, from string, at int64, objects [
 			return persistence.ErrUnknown
 		}
 		for _, o := range objects {
-			if _, err := x.execCount("INSERT INTO holds (owner, object, task, at) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)", o.Owner, o.Name, task, at); err != nil {
+			if _, err := x.execCount("INSERT INTO holds (owner, object, task, at) VALUES (?, ?, "+
+				"?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)", o.Owner, o.Name, task,
+				at); err != nil {
 				return err
 			}
 		}
@@ -31,11 +33,14 @@ func (s *store) Gone(ctx context.Context, tasks []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readRows(ctx, &s.readers, "look for tasks", listing.ScanValue[string], "SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = value)", string(list))
+	return readRows(ctx, &s.readers, "look for tasks", listing.ScanValue[string],
+		"SELECT value FROM json_each(?) WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE id = value)",
+		string(list))
 }
 
 func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
-	return readRows(ctx, &s.readers, "list held objects", listing.ScanValue[string], "SELECT DISTINCT object FROM holds WHERE owner = ? ORDER BY object", owner)
+	return readRows(ctx, &s.readers, "list held objects", listing.ScanValue[string],
+		"SELECT DISTINCT object FROM holds WHERE owner = ? ORDER BY object", owner)
 }
 
 func (s *store) DropHolds(ctx context.Context, before int64, limit int) (owners []string, err error) {

@@ -13,9 +13,11 @@ func (s *store) PutHook(ctx context.Context, h persistence.Hook) error {
 	if err != nil {
 		return err
 	}
-	query := `UPDATE hooks SET settings = ?2, secrets = ?3, disabled = ?4, revision = ?5, created_at = ?6, updated_at = ?7 WHERE name = ?1 AND revision = ?5 - 1`
+	query := `UPDATE hooks SET settings = ?2, secrets = ?3, disabled = ?4, revision = ?5, ` +
+		`created_at = ?6, updated_at = ?7 WHERE name = ?1 AND revision = ?5 - 1`
 	if h.Revision == 1 {
-		query = `INSERT INTO hooks (name, settings, secrets, disabled, revision, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING`
+		query = `INSERT INTO hooks (name, settings, secrets, disabled, revision, created_at, ` +
+			`updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING`
 	}
 	return s.inTransaction(ctx, "put a hook", func(t writeTx) error {
 		n, err := t.execCount(query, h.Name, nonNilBytes(h.Settings), secrets, h.Disabled, h.Revision, h.CreatedAt, h.UpdatedAt)
@@ -49,7 +51,8 @@ func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*per
 	begun := int64(0)
 	for {
 		err := s.inTransaction(ctx, "begin a delivery", func(t writeTx) (err error) {
-			begun, err = t.execCount("INSERT INTO deliveries (hook, id, digest, task, at, until) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+			begun, err = t.execCount("INSERT INTO deliveries (hook, id, digest, task, at, "+
+				"until) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
 				d.Hook, d.ID, d.Digest, d.Task, d.At, d.Until)
 			return err
 		})
@@ -74,7 +77,8 @@ func (s *store) EndDelivery(ctx context.Context, hook, id string, answer []byte)
 func (s *store) ForgetDeliveries(ctx context.Context, before int64, limit int) (int, error) {
 	var deleted int64
 	err := s.inTransaction(ctx, "forget deliveries", func(t writeTx) (err error) {
-		deleted, err = t.execCount("DELETE FROM deliveries WHERE (hook, id) IN (SELECT hook, id FROM deliveries WHERE until < ? ORDER BY until LIMIT ?)", before, limit)
+		deleted, err = t.execCount("DELETE FROM deliveries WHERE (hook, id) IN (SELECT hook, id "+
+			"FROM deliveries WHERE until < ? ORDER BY until LIMIT ?)", before, limit)
 		return err
 	})
 	return int(deleted), err

@@ -70,13 +70,18 @@ func scanLoadedRow(row listing.Row, r *loadedRow) error {
 	return row.Scan(&r.at, &r.Seq, &r.At, &r.Events)
 }
 
-var loadQuery = "SELECT " + listing.Columns + ", CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, t.snapshot_seq), t.resting, j.key, t.n, coalesce(c.size, 0)" +
+var loadQuery = "SELECT " + listing.Columns +
+	", CASE WHEN c.seq IS NULL THEN t.snapshot ELSE c.snapshot END, coalesce(c.seq, " +
+	"t.snapshot_seq), t.resting, j.key, t.n, coalesce(c.size, 0)" +
 	" FROM json_each(?) j CROSS JOIN tasks t ON t.id = j.value" + dialect.Joins() + newestCheckpoint
 
 const (
-	newestCheckpoint = " LEFT JOIN checkpoints c ON c.task = t.id AND c.part = 0 AND c.seq = (SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq)"
-	loadRowsQuery    = "SELECT j.value ->> 0, e.seq, e.at, e.events FROM json_each(?) j CROSS JOIN task_events e ON e.task = j.value ->> 1 AND e.seq > j.value ->> 2"
-	rowsQuery        = "SELECT seq, at, events FROM task_events WHERE task = (SELECT n FROM tasks WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?"
+	newestCheckpoint = " LEFT JOIN checkpoints c ON c.task = t.id AND c.part = 0 AND c.seq = " +
+		"(SELECT max(seq) FROM checkpoints WHERE task = t.id AND seq > t.snapshot_seq)"
+	loadRowsQuery = "SELECT j.value ->> 0, e.seq, e.at, e.events FROM json_each(?) j CROSS " +
+		"JOIN task_events e ON e.task = j.value ->> 1 AND e.seq > j.value ->> 2"
+	rowsQuery = "SELECT seq, at, events FROM task_events WHERE task = (SELECT n FROM " +
+		"tasks WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?"
 )
 
 func (s *store) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
@@ -108,7 +113,8 @@ const sizeQuery = "SELECT coalesce(c.size, length(t.snapshot), 0)" +
 	" FROM tasks t" + newestCheckpoint + " WHERE t.id = ?"
 
 func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
-	return readRows(ctx, &s.readers, "list checkpoints", listing.ScanValue[int64], "SELECT seq FROM checkpoints WHERE task = ? AND part = 0 ORDER BY seq", task)
+	return readRows(ctx, &s.readers, "list checkpoints", listing.ScanValue[int64],
+		"SELECT seq FROM checkpoints WHERE task = ? AND part = 0 ORDER BY seq", task)
 }
 
 func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {

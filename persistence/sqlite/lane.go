@@ -24,7 +24,8 @@ var errClosed = errors.New("the store is closed")
 
 func openLane(ctx context.Context, db *sql.DB, files *databaseFiles) (writeLane, error) {
 	conn, err := db.Conn(ctx)
-	return writeLane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{}, ends: lru.New[*journalEnd](endsBytes), files: files, log: newLog(files.path, logMost)}, err
+	return writeLane{turn: make(chan struct{}, 1), conn: conn, stmts: map[string]*sql.Stmt{},
+		ends: lru.New[*journalEnd](endsBytes), files: files, log: newLog(files.path, logMost)}, err
 }
 
 // inTransaction runs f in a transaction of its own. The context ends only the wait for a turn. A

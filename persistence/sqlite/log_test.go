@@ -42,7 +42,9 @@ func TestTheLogStaysShortWhileReadersOverlap(t *testing.T) {
 	longest := int64(0)
 	for range 100 { // of more than 100 KB each
 		require.NoError(t, s.inTransaction(t.Context(), "write", func(tx writeTx) error {
-			_, err := tx.execCount("INSERT INTO views (name, query, updated_at, updated_by) VALUES ('v', hex(randomblob(50000)), 0, '') ON CONFLICT (name) DO UPDATE SET query = excluded.query")
+			_, err := tx.execCount("INSERT INTO views (name, query, updated_at, updated_by) " +
+				"VALUES ('v', hex(randomblob(50000)), 0, '') ON CONFLICT (name) DO UPDATE SET " +
+				"query = excluded.query")
 			return err
 		}))
 		longest = max(longest, s.log.fileSize())

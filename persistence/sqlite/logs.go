@@ -15,8 +15,10 @@ func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, ke
 		}
 		grown := map[string]bool{}
 		for _, r := range tails.Add(chunks) {
-			if _, err := t.execCount("INSERT INTO task_logs (task, n, job, source, number, chars_before, lines_before, chars, lines, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-				r.Task, r.N, r.Job, r.Source, r.Number, r.Before.Chars, r.Before.Lines, r.After.Chars, r.After.Lines, r.Content); err != nil {
+			if _, err := t.execCount("INSERT INTO task_logs (task, n, job, source, number, "+
+				"chars_before, lines_before, chars, lines, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+				r.Task, r.N, r.Job, r.Source, r.Number, r.Before.Chars, r.Before.Lines,
+				r.After.Chars, r.After.Lines, r.Content); err != nil {
 				return err
 			}
 			grown[r.Job] = true
@@ -31,7 +33,8 @@ func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, ke
 }
 
 func (t writeTx) logTails(chunks []persistence.LogChunk) (persistence.LogTails, error) {
-	tails := persistence.LogTails{Tasks: map[string]int64{}, Jobs: map[string]persistence.LogSize{}, Sources: map[persistence.LogSource]int64{}}
+	tails := persistence.LogTails{Tasks: map[string]int64{}, Jobs: map[string]persistence.LogSize{},
+		Sources: map[persistence.LogSource]int64{}}
 	for i := range chunks {
 		if err := t.logTail(&tails, &chunks[i]); err != nil {
 			return tails, err
@@ -43,7 +46,8 @@ func (t writeTx) logTails(chunks []persistence.LogChunk) (persistence.LogTails, 
 func (t writeTx) logTail(tails *persistence.LogTails, c *persistence.LogChunk) error {
 	if _, known := tails.Tasks[c.Task]; !known {
 		var last int64
-		err := t.queryOne("SELECT coalesce((SELECT max(n) FROM task_logs WHERE task = t.id), 0) FROM tasks t WHERE id = ?", []any{c.Task}, &last)
+		err := t.queryOne("SELECT coalesce((SELECT max(n) FROM task_logs WHERE task = t.id), 0) "+
+			"FROM tasks t WHERE id = ?", []any{c.Task}, &last)
 		if isNone(err) {
 			return nil
 		}
@@ -60,7 +64,8 @@ func (t writeTx) logTail(tails *persistence.LogTails, c *persistence.LogChunk) e
 	var number int64
 	err := t.queryOne("SELECT chars, lines FROM task_logs WHERE job = ? ORDER BY n DESC LIMIT 1", []any{c.Job}, &size.Chars, &size.Lines)
 	if err == nil {
-		err = t.queryOne("SELECT number FROM task_logs WHERE job = ? AND source = ? ORDER BY n DESC LIMIT 1", []any{c.Job, c.Source}, &number)
+		err = t.queryOne("SELECT number FROM task_logs WHERE job = ? AND source = ? ORDER BY n "+
+			"DESC LIMIT 1", []any{c.Job, c.Source}, &number)
 	}
 	if err != nil && !isNone(err) {
 		return err

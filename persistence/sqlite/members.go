@@ -110,7 +110,9 @@ func (t writeTx) joinMember(incarnation string, j persistence.Joining) (leaseHol
 func (t writeTx) checkCluster(j persistence.Joining) error {
 	var name, values string
 	var written int
-	err := t.queryOne("UPDATE cluster SET name = coalesce(name, ?), values_at = coalesce(nullif(?, ''), values_at) RETURNING name, format, values_at", []any{j.Cluster, j.Values}, &name, &written, &values)
+	err := t.queryOne("UPDATE cluster SET name = coalesce(name, ?), values_at = "+
+		"coalesce(nullif(?, ''), values_at) RETURNING name, format, values_at",
+		[]any{j.Cluster, j.Values}, &name, &written, &values)
 	switch {
 	case err != nil:
 		return err
@@ -137,11 +139,13 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 	var p persistence.Pulse
 	err := s.inTransaction(ctx, "renew", func(t writeTx) error {
 		p.Now = time.Now()
-		if err := t.queryOne("SELECT generation, format, history, kept FROM cluster", nil, &p.Generation, &p.Format, &p.History, &p.Kept); err != nil {
+		if err := t.queryOne("SELECT generation, format, history, kept FROM cluster", nil,
+			&p.Generation, &p.Format, &p.History, &p.Kept); err != nil {
 			return err
 		}
 		var fencedAt int64
-		err := t.queryOne("SELECT renewed_at, renewals + 1, fenced_at FROM members WHERE incarnation = ?", []any{incarnation}, &p.Before, &p.Renewals, &fencedAt)
+		err := t.queryOne("SELECT renewed_at, renewals + 1, fenced_at FROM members WHERE "+
+			"incarnation = ?", []any{incarnation}, &p.Before, &p.Renewals, &fencedAt)
 		switch {
 		case isNone(err):
 			return persistence.ErrRewound
@@ -160,7 +164,8 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 // BeginHistory also drops the cached ends of journals, because they belong to the previous history.
 func (s *store) BeginHistory(ctx context.Context, known string, kept int64) error {
 	return s.inTransaction(ctx, "begin another history", func(t writeTx) error {
-		n, err := t.execCount(`UPDATE cluster SET history = hex(randomblob(16)), kept = coalesce(nullif(?, 0), (SELECT max(renewed_at) FROM members), 0)
+		n, err := t.execCount(
+			`UPDATE cluster SET history = hex(randomblob(16)), kept = coalesce(nullif(?, 0), (SELECT max(renewed_at) FROM members), 0)
 			WHERE history = ?`, kept, known)
 		if err != nil || n == 0 {
 			return err

@@ -30,7 +30,9 @@ func migrateSchema(ctx context.Context, db *sql.DB) error {
 // readHashes returns the hashes of the texts that the schema was made by.
 func readHashes(ctx context.Context, db *sql.DB) (map[int64]string, error) {
 	there := 0
-	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'").Scan(&there); err != nil || there == 0 {
+	if err := db.QueryRowContext(ctx,
+		"SELECT count(*) FROM sqlite_schema WHERE name = 'migrations'").Scan(&there); err != nil ||
+		there == 0 {
 		return nil, err
 	}
 	return schema.Kept(ctx, db, "SELECT version, hash FROM migrations")

@@ -16,7 +16,8 @@ func checkNames(path string) error {
 		return nil // opening creates it or fails next
 	}
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
-		return fmt.Errorf("%s has %d names (hard links), and its log only one of them: remove the others, or copy the file", path, stat.Nlink)
+		return fmt.Errorf("%s has %d names (hard links), and its log only one of them: remove "+
+			"the others, or copy the file", path, stat.Nlink)
 	}
 	return nil
 }

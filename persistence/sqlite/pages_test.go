@@ -22,11 +22,14 @@ var throng = []struct {
 		SELECT 't' || i, 'f' || (i % 100), 'v', 'running', '', '', '', false, 0, 0, iif(i < 3, 2, 1), i, i, 0, i % 2, '', 0, zeroblob(500) FROM n`, 5_000},
 	{`INSERT INTO task_labels (key, value, created_at, task, status)
 		SELECT 'a', iif(i % 3, 'common', 'other'), i, 'e' || i, iif(i % 4, 'completed', 'failed') FROM n`, 10_000},
-	{"INSERT INTO task_labels (key, value, created_at, task, status) SELECT 'b', i / 2, i, 'e' || i, iif(i % 4, 'completed', 'failed') FROM n", 10_000},
+	{"INSERT INTO task_labels (key, value, created_at, task, status) SELECT 'b', i / 2, i, 'e' " +
+		"|| i, iif(i % 4, 'completed', 'failed') FROM n", 10_000},
 	{"INSERT INTO task_queue (task, job_id, service, enqueued_at, turn) SELECT 't' || i, i, 's' || (i % 200), i, i FROM n", 20_000},
 	{"INSERT INTO flows (id, name, description, created_at) SELECT 'f' || i, 'f', hex(zeroblob(250)), i FROM n", 5_000},
-	{"INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at) SELECT i, 'f7', i, zeroblob(500000), 'published', '', i FROM n", 20},
-	{"INSERT INTO schedules (id, name, flow_id, revision, due_at, body) SELECT i, 'n' || i, 'f' || (i % 1000), 1, 0, CAST('{}' AS BLOB) FROM n", 20_000},
+	{"INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at) " +
+		"SELECT i, 'f7', i, zeroblob(500000), 'published', '', i FROM n", 20},
+	{"INSERT INTO schedules (id, name, flow_id, revision, due_at, body) SELECT i, 'n' || i, 'f' " +
+		"|| (i % 1000), 1, 0, CAST('{}' AS BLOB) FROM n", 20_000},
 }
 
 // TestAQuestionReadsFewPages counts pages: a query may read its results and their index entries,
@@ -63,7 +66,8 @@ func TestAQuestionReadsFewPages(t *testing.T) {
 			return s.CountTasks(t.Context(), persistence.TaskFilter{Waits: 1, Most: 10_000})
 		}, 4_998},
 		"tasks of a flow that failed, by their end": {300, func() (int, error) {
-			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{FlowID: "f8", Statuses: []string{"failed"}, ByEnd: true, Limit: 20})
+			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{FlowID: "f8",
+				Statuses: []string{"failed"}, ByEnd: true, Limit: 20})
 			return len(list), err
 		}, 20},
 		"tasks with a label that few have, by their end": {100, func() (int, error) {
@@ -79,14 +83,16 @@ func TestAQuestionReadsFewPages(t *testing.T) {
 			return len(list), err
 		}, 1},
 		"tasks of a small flow with a label that many have": {1_500, func() (int, error) {
-			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{FlowID: "f7", Labels: map[string]string{"a": "common"}, Limit: 100})
+			list, err := s.ListTasks(t.Context(), persistence.TaskFilter{FlowID: "f7",
+				Labels: map[string]string{"a": "common"}, Limit: 100})
 			return len(list), err
 		}, 67},
 		"how many tasks of a small flow have a label that many have": {1_500, func() (int, error) {
 			return s.CountTasks(t.Context(), persistence.TaskFilter{FlowID: "f7", Labels: map[string]string{"a": "common"}, Most: 1_000})
 		}, 67},
 		"how many failed tasks of a small flow have a label that many have": {1_500, func() (int, error) {
-			return s.CountTasks(t.Context(), persistence.TaskFilter{FlowID: "f8", Statuses: []string{"failed"}, Labels: map[string]string{"a": "common"}, Most: 1_000})
+			return s.CountTasks(t.Context(), persistence.TaskFilter{FlowID: "f8",
+				Statuses: []string{"failed"}, Labels: map[string]string{"a": "common"}, Most: 1_000})
 		}, 67},
 		"versions of a flow with large definitions": {100, func() (int, error) {
 			list, err := s.ListVersions(t.Context(), "f7")

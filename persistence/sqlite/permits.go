@@ -21,7 +21,8 @@ func (t writeTx) writePermits(task string, c *persistence.PermitChanges) error {
 		}
 	}
 	for _, id := range c.Hold {
-		if _, err := t.execCount("UPDATE permits SET state = 2 WHERE task = ? AND holder = ? AND key = ?", task, id.Holder, id.Key); err != nil {
+		if _, err := t.execCount("UPDATE permits SET state = 2 WHERE task = ? AND holder = ? "+
+			"AND key = ?", task, id.Holder, id.Key); err != nil {
 			return err
 		}
 	}
@@ -70,7 +71,8 @@ func (t writeTx) permitBook(key string, now int64) (*persistence.PermitBook, err
 		return nil, err
 	}
 	if slices.ContainsFunc(b.Waiting, func(r persistence.PermitRow) bool { return r.Full == "cancel_running" }) {
-		b.Running, err = t.listPermits("WHERE key = ? AND state IN (1, 2) AND NOT evicted ORDER BY given_at, asked_at, task, holder LIMIT ?", key, persistence.PermitsAtOnce)
+		b.Running, err = t.listPermits("WHERE key = ? AND state IN (1, 2) AND NOT evicted ORDER "+
+			"BY given_at, asked_at, task, holder LIMIT ?", key, persistence.PermitsAtOnce)
 	}
 	return b, err
 }
@@ -109,8 +111,10 @@ const (
 	ofFair              = "WHERE key = ? AND state = 0 AND fair = ? ORDER BY urgency, asked_at, turn, holder LIMIT ?"
 	nextFair            = "SELECT fair FROM permits WHERE key = ? AND state = 0 AND fair > ? ORDER BY fair LIMIT 1"
 	hasty               = "INDEXED BY permits_hasty WHERE key = ? AND state = 0 AND when_full = 'refuse' ORDER BY asked_at, turn LIMIT ?"
-	undeliveredVerdicts = "INDEXED BY permits_untold WHERE key = ?2 AND (state IN (1, 3) OR evicted) AND (?3 OR told_at <= ?4 OR told_at > ?1) ORDER BY told_at, given_at, asked_at, task, holder LIMIT ?5"
-	oneFair             = "SELECT fair FROM permits WHERE key = ? AND state = 0 ORDER BY fair LIMIT 1"
+	undeliveredVerdicts = "INDEXED BY permits_untold WHERE key = ?2 AND (state IN (1, 3) OR " +
+		"evicted) AND (?3 OR told_at <= ?4 OR told_at > ?1) ORDER BY told_at, given_at, " +
+		"asked_at, task, holder LIMIT ?5"
+	oneFair = "SELECT fair FROM permits WHERE key = ? AND state = 0 ORDER BY fair LIMIT 1"
 )
 
 // nextTurns returns the next values of fair, first those after the cursor and then those up to it.
@@ -131,7 +135,8 @@ func (t writeTx) nextTurns(key, cursor string) (turns []string, err error) {
 	if found || err != nil {
 		return turns, err
 	}
-	for fair, found = next(oneFair, key); found && fair <= cursor && len(turns) < persistence.PermitsAtOnce; fair, found = next(nextFair, key, fair) {
+	for fair, found = next(oneFair, key); found && fair <= cursor &&
+		len(turns) < persistence.PermitsAtOnce; fair, found = next(nextFair, key, fair) {
 		turns = append(turns, fair)
 	}
 	return turns, err
@@ -163,7 +168,8 @@ func (t writeTx) writeRuling(key string, now int64, v *persistence.PermitVerdict
 
 // redeliverVerdicts adds the rows of earlier decisions that have been unacknowledged for long.
 func (t writeTx) redeliverVerdicts(q persistence.PermitQuestion, now int64, ruling *persistence.Ruling) error {
-	rows, err := t.changePermits(`told_at = ?1 WHERE key = ?2 AND (task, holder) IN (SELECT task, holder FROM permits `+undeliveredVerdicts+")",
+	rows, err := t.changePermits(`told_at = ?1 WHERE key = ?2 AND (task, holder) IN (SELECT `+
+		`task, holder FROM permits `+undeliveredVerdicts+")",
 		now, q.Key, q.Anew, now-persistence.PermitToldMS, persistence.PermitsToldAtOnce)
 	for _, r := range rows {
 		ruling.Add(r)
@@ -216,7 +222,8 @@ func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.Permi
 func (s *store) ForgetKeys(ctx context.Context, limit int) (int, error) {
 	var deleted int64
 	err := s.inTransaction(ctx, "forget keys", func(t writeTx) (err error) {
-		deleted, err = t.execCount("DELETE FROM permit_keys WHERE key IN (SELECT key FROM permit_keys WHERE idle_at <= ? ORDER BY idle_at LIMIT ?)", time.Now().UnixMilli(), limit)
+		deleted, err = t.execCount("DELETE FROM permit_keys WHERE key IN (SELECT key FROM "+
+			"permit_keys WHERE idle_at <= ? ORDER BY idle_at LIMIT ?)", time.Now().UnixMilli(), limit)
 		return err
 	})
 	return int(deleted), err

@@ -25,26 +25,49 @@ func TestAPageIsReadFromAnIndexInItsOrder(t *testing.T) {
 		filter persistence.TaskFilter
 		want   []string
 	}{
-		"all":                 {persistence.TaskFilter{}, []string{"SCAN t USING INDEX tasks_created"}},
-		"after a page":        {persistence.TaskFilter{Before: before}, []string{"SEARCH t USING INDEX tasks_created"}},
-		"a flow":              {persistence.TaskFilter{FlowID: "f", Before: before}, []string{"SEARCH t USING INDEX tasks_of_flow"}},
-		"failed":              {persistence.TaskFilter{Statuses: []string{"failed"}}, []string{"t USING INDEX tasks_failed"}},
-		"failed, after":       {persistence.TaskFilter{Statuses: []string{"failed"}, Before: before}, []string{"SEARCH t USING INDEX tasks_failed"}},
-		"failed, by end":      {persistence.TaskFilter{Statuses: []string{"failed"}, ByEnd: true, EndedFrom: 5}, []string{"SEARCH t USING INDEX tasks_failures (ended_at>?)"}},
-		"paused":              {persistence.TaskFilter{Paused: &paused}, []string{"SCAN t USING INDEX tasks_paused"}},
-		"running":             {persistence.TaskFilter{Statuses: []string{"running"}}, []string{"t USING INDEX tasks_open"}},
-		"some states":         {persistence.TaskFilter{Statuses: []string{"running", "pending", "failed", "canceled"}, Before: before}, []string{"tasks_open", "tasks_failed", "tasks_canceled"}},
-		"a label":             {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=?)", "SEARCH t USING INDEX sqlite_autoindex_tasks_1 (id=?)"}},
-		"a label, after":      {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}, Before: before}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=? AND (created_at,task)<(?,?))"}},
-		"labels and a state":  {persistence.TaskFilter{Labels: map[string]string{"team": "blue", "env": "test"}, Statuses: []string{"failed"}, Before: before}, []string{"SEARCH l USING COVERING INDEX task_labels_status (key=? AND value=? AND status=? AND (created_at,task)<(?,?))"}},
-		"a label and states":  {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}, Statuses: []string{"failed", "running"}}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=?)"}},
-		"waits":               {persistence.TaskFilter{Waits: flow.WaitApproval, Oldest: true}, []string{"t USING INDEX tasks_waiting"}},
-		"newest update first": {persistence.TaskFilter{ByUpdate: true}, []string{"t USING INDEX tasks_unfinished", "SCAN t USING INDEX tasks_settled"}},
-		"failed of a flow":    {persistence.TaskFilter{FlowID: "f", Statuses: []string{"failed"}, Before: before}, []string{"SEARCH t USING INDEX tasks_failed ((created_at,id)<(?,?))"}},
-		"open of a flow":      {persistence.TaskFilter{FlowID: "f", Statuses: []string{"running"}}, []string{"t USING INDEX tasks_open"}},
-		"waiting of a flow":   {persistence.TaskFilter{FlowID: "f", Waits: flow.WaitApproval}, []string{"t USING INDEX tasks_waiting"}},
-		"by end":              {persistence.TaskFilter{ByEnd: true, Before: before}, []string{"SEARCH t USING INDEX tasks_ended"}},
-		"in a long queue":     {persistence.TaskFilter{Queued: "s"}, []string{"t USING INDEX tasks_open", "SEARCH q "}},
+		"all": {persistence.TaskFilter{}, []string{"SCAN t USING INDEX tasks_created"}},
+		"after a page": {persistence.TaskFilter{Before: before},
+			[]string{"SEARCH t USING INDEX tasks_created"}},
+		"a flow": {persistence.TaskFilter{FlowID: "f", Before: before},
+			[]string{"SEARCH t USING INDEX tasks_of_flow"}},
+		"failed": {persistence.TaskFilter{Statuses: []string{"failed"}},
+			[]string{"t USING INDEX tasks_failed"}},
+		"failed, after": {persistence.TaskFilter{Statuses: []string{"failed"},
+			Before: before}, []string{"SEARCH t USING INDEX tasks_failed"}},
+		"failed, by end": {persistence.TaskFilter{Statuses: []string{"failed"}, ByEnd: true,
+			EndedFrom: 5}, []string{"SEARCH t USING INDEX tasks_failures (ended_at>?)"}},
+		"paused": {persistence.TaskFilter{Paused: &paused}, []string{"SCAN t USING INDEX tasks_paused"}},
+		"running": {persistence.TaskFilter{Statuses: []string{"running"}},
+			[]string{"t USING INDEX tasks_open"}},
+		"some states": {persistence.TaskFilter{Statuses: []string{"running", "pending",
+			"failed", "canceled"}, Before: before}, []string{"tasks_open", "tasks_failed", "tasks_canceled"}},
+		"a label": {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}},
+			[]string{"SEARCH l USING PRIMARY KEY (key=? AND value=?)",
+				"SEARCH t USING INDEX sqlite_autoindex_tasks_1 (id=?)"}},
+		"a label, after": {persistence.TaskFilter{Labels: map[string]string{"team": "blue"},
+			Before: before}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=? AND " +
+			"(created_at,task)<(?,?))"}},
+		"labels and a state": {persistence.TaskFilter{Labels: map[string]string{"team": "blue",
+			"env": "test"}, Statuses: []string{"failed"}, Before: before},
+			[]string{"SEARCH l USING COVERING INDEX task_labels_status (key=? AND value=? AND " +
+				"status=? AND (created_at,task)<(?,?))"}},
+		"a label and states": {persistence.TaskFilter{Labels: map[string]string{"team": "blue"},
+			Statuses: []string{"failed", "running"}},
+			[]string{"SEARCH l USING PRIMARY KEY (key=? AND value=?)"}},
+		"waits": {persistence.TaskFilter{Waits: flow.WaitApproval, Oldest: true},
+			[]string{"t USING INDEX tasks_waiting"}},
+		"newest update first": {persistence.TaskFilter{ByUpdate: true},
+			[]string{"t USING INDEX tasks_unfinished", "SCAN t USING INDEX tasks_settled"}},
+		"failed of a flow": {persistence.TaskFilter{FlowID: "f", Statuses: []string{"failed"},
+			Before: before}, []string{"SEARCH t USING INDEX tasks_failed ((created_at,id)<(?,?))"}},
+		"open of a flow": {persistence.TaskFilter{FlowID: "f", Statuses: []string{"running"}},
+			[]string{"t USING INDEX tasks_open"}},
+		"waiting of a flow": {persistence.TaskFilter{FlowID: "f", Waits: flow.WaitApproval},
+			[]string{"t USING INDEX tasks_waiting"}},
+		"by end": {persistence.TaskFilter{ByEnd: true, Before: before},
+			[]string{"SEARCH t USING INDEX tasks_ended"}},
+		"in a long queue": {persistence.TaskFilter{Queued: "s"},
+			[]string{"t USING INDEX tasks_open", "SEARCH q "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// SQLite plans a list for its first limit
@@ -108,13 +131,21 @@ func TestCountingReadsNoTaskWhenAnIndexSuffices(t *testing.T) {
 		filter  persistence.TaskFilter
 		want    []string
 	}{
-		"a flow":             {dialect, persistence.TaskFilter{FlowID: "f"}, []string{"COVERING INDEX tasks_of_flow"}},
-		"a time":             {dialect, persistence.TaskFilter{CreatedFrom: 1, CreatedTo: 5}, []string{"COVERING INDEX tasks_created (created_at>? AND created_at<?)"}},
-		"an end":             {dialect, persistence.TaskFilter{EndedFrom: 1, FlowID: "f"}, []string{"COVERING INDEX tasks_ended (ended_at>?)"}},
-		"failed of a flow":   {dialect, persistence.TaskFilter{FlowID: "f", Statuses: []string{"failed"}}, []string{"COVERING INDEX tasks_fail"}},
-		"ends of a flow":     {dialect, persistence.TaskFilter{FlowID: "f", Statuses: []string{"failed", "canceled"}}, []string{"COVERING INDEX tasks_fail", "COVERING INDEX tasks_canceled"}},
-		"a label":            {dialect, persistence.TaskFilter{Labels: map[string]string{"team": "blue"}, CreatedFrom: 5}, []string{"SEARCH l USING PRIMARY KEY (key=? AND value=? AND created_at>?)"}},
-		"in a queue of few":  {few, persistence.TaskFilter{Queued: "s"}, []string{"SEARCH q USING COVERING INDEX task_queue_order (service=?)"}},
+		"a flow": {dialect, persistence.TaskFilter{FlowID: "f"}, []string{"COVERING INDEX tasks_of_flow"}},
+		"a time": {dialect, persistence.TaskFilter{CreatedFrom: 1, CreatedTo: 5},
+			[]string{"COVERING INDEX tasks_created (created_at>? AND created_at<?)"}},
+		"an end": {dialect, persistence.TaskFilter{EndedFrom: 1, FlowID: "f"},
+			[]string{"COVERING INDEX tasks_ended (ended_at>?)"}},
+		"failed of a flow": {dialect, persistence.TaskFilter{FlowID: "f",
+			Statuses: []string{"failed"}}, []string{"COVERING INDEX tasks_fail"}},
+		"ends of a flow": {dialect, persistence.TaskFilter{FlowID: "f",
+			Statuses: []string{"failed", "canceled"}}, []string{"COVERING INDEX tasks_fail",
+			"COVERING INDEX tasks_canceled"}},
+		"a label": {dialect,
+			persistence.TaskFilter{Labels: map[string]string{"team": "blue"}, CreatedFrom: 5},
+			[]string{"SEARCH l USING PRIMARY KEY (key=? AND value=? AND created_at>?)"}},
+		"in a queue of few": {few, persistence.TaskFilter{Queued: "s"},
+			[]string{"SEARCH q USING COVERING INDEX task_queue_order (service=?)"}},
 		"in a queue of many": {dialect, persistence.TaskFilter{Queued: "s"}, []string{"SEARCH q EXISTS USING PRIMARY KEY (task=?)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +232,9 @@ func TestUnusedKeysAreForgottenInPortions(t *testing.T) {
 	defer opened.Close()
 	s := opened.(*store)
 	require.NoError(t, s.inTransaction(t.Context(), "plant", func(tx writeTx) error {
-		_, err := tx.execCount("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30) INSERT INTO permit_keys (key, idle_at) SELECT 'k' || i, CASE WHEN i > 25 THEN ? ELSE i END FROM n",
+		_, err := tx.execCount("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "+
+			"WHERE i < 30) INSERT INTO permit_keys (key, idle_at) SELECT 'k' || i, CASE WHEN i "+
+			"> 25 THEN ? ELSE i END FROM n",
 			time.Now().Add(time.Minute).UnixMilli())
 		return err
 	}))
@@ -226,11 +259,15 @@ func TestACountByStateReadsNoTask(t *testing.T) {
 		filter persistence.TaskFilter
 		want   []string
 	}{
-		"all":         {persistence.TaskFilter{}, []string{"COVERING INDEX tasks_open", "COVERING INDEX tasks_completed", "COVERING INDEX tasks_fail", "COVERING INDEX tasks_canceled"}},
-		"a flow":      {persistence.TaskFilter{FlowID: "f"}, ofFlow},
-		"flows":       {persistence.TaskFilter{FlowIDs: []string{"f", "g"}}, ofFlow},
-		"a time":      {persistence.TaskFilter{CreatedFrom: 5}, []string{"COVERING INDEX tasks_open (created_at>?)", "COVERING INDEX tasks_completed (created_at>?)"}},
-		"a label":     {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}}, []string{"SEARCH l USING COVERING INDEX task_labels_status (key=? AND value=? AND status=?)"}},
+		"all": {persistence.TaskFilter{}, []string{"COVERING INDEX tasks_open",
+			"COVERING INDEX tasks_completed", "COVERING INDEX tasks_fail", "COVERING INDEX tasks_canceled"}},
+		"a flow": {persistence.TaskFilter{FlowID: "f"}, ofFlow},
+		"flows":  {persistence.TaskFilter{FlowIDs: []string{"f", "g"}}, ofFlow},
+		"a time": {persistence.TaskFilter{CreatedFrom: 5},
+			[]string{"COVERING INDEX tasks_open (created_at>?)",
+				"COVERING INDEX tasks_completed (created_at>?)"}},
+		"a label": {persistence.TaskFilter{Labels: map[string]string{"team": "blue"}},
+			[]string{"SEARCH l USING COVERING INDEX task_labels_status (key=? AND value=? AND status=?)"}},
 		"ended later": {persistence.TaskFilter{EndedFrom: 5}, []string{"COVERING INDEX tasks_ended (ended_at>?)"}},
 	} {
 		t.Run(name, func(t *testing.T) {

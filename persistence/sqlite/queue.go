@@ -13,7 +13,8 @@ import (
 // QueueRows reads each service by its index and merges the results, so that a long queue of one
 // service does not slow down the others. With many services it first reads few rows of each, and
 // later more of the services that come next.
-func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
+func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string,
+	limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
 		var err error
 		if services, err = s.QueueServices(ctx); err != nil {
@@ -23,7 +24,8 @@ func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64,
 	services = slices.Compact(slices.Sorted(slices.Values(services)))
 	var all queueHeap
 	for _, service := range services {
-		l := &queueReader{service: service, at: afterAt, turn: afterTurn, task: behindAll, piece: (limit + len(services) - 1) / len(services)}
+		l := &queueReader{service: service, at: afterAt, turn: afterTurn, task: behindAll,
+			piece: (limit + len(services) - 1) / len(services)}
 		if err := s.readPiece(ctx, l); err != nil {
 			return nil, err
 		}
@@ -67,7 +69,8 @@ const behindAll = "\U0010FFFF"
 
 // readPiece reads the next piece.
 func (s *store) readPiece(ctx context.Context, l *queueReader) (err error) {
-	l.rows, err = readRows(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT job_id, task, service, enqueued_at, turn, size, labels FROM task_queue
+	l.rows, err = readRows(ctx, &s.readers, "list the queue", listing.ScanJob,
+		`SELECT job_id, task, service, enqueued_at, turn, size, labels FROM task_queue
 		WHERE service = ? AND (enqueued_at, turn, task, job_id) > (?, ?, ?, ?) ORDER BY enqueued_at, turn, task, job_id LIMIT ?`, l.service, l.at, l.turn, l.task, l.job, l.piece)
 	l.more = len(l.rows) == l.piece
 	l.piece *= 2
@@ -95,8 +98,10 @@ func (l *queueHeap) Pop() any {
 	return last
 }
 
-func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64, afterTurn string, limit int) ([]persistence.QueueRow, error) {
-	return readRows(ctx, &s.readers, "list the queue", listing.ScanJob, `SELECT q.job_id, q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM task_queue q
+func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64,
+	afterTurn string, limit int) ([]persistence.QueueRow, error) {
+	return readRows(ctx, &s.readers, "list the queue", listing.ScanJob,
+		`SELECT q.job_id, q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM task_queue q
 		WHERE q.service = ?1 AND (q.enqueued_at, q.turn) > (?2, ?3)
 		AND (q.labels IS NULL OR NOT EXISTS (SELECT 1 FROM json_each(q.labels) WHERE value NOT IN (SELECT value FROM json_each(?4))))
 		AND (?5 = '' OR (SELECT t.flow_id FROM tasks t WHERE t.id = q.task) = ?5)
@@ -112,7 +117,8 @@ func (s *store) QueueServices(ctx context.Context) ([]string, error) {
 }
 
 func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (int, error) {
-	n, err := readFirst(ctx, s.readers.db, "count the queue", listing.ScanValue[int], `SELECT (SELECT count(*) FROM (SELECT 1 FROM task_queue q
+	n, err := readFirst(ctx, s.readers.db, "count the queue", listing.ScanValue[int],
+		`SELECT (SELECT count(*) FROM (SELECT 1 FROM task_queue q
 			WHERE q.service = j.service AND (q.enqueued_at, q.turn) < (j.enqueued_at, j.turn) LIMIT ?3))
 		FROM task_queue j WHERE j.task = ?1 AND j.job_id = ?2`, task, job, most)
 	if err != nil {
@@ -122,7 +128,8 @@ func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (in
 }
 
 func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
-	list, err := readRows(ctx, &s.readers, "count the queue", listing.ScanDepth, "SELECT service, count(*), count(DISTINCT task), min(enqueued_at) FROM task_queue GROUP BY service")
+	list, err := readRows(ctx, &s.readers, "count the queue", listing.ScanDepth,
+		"SELECT service, count(*), count(DISTINCT task), min(enqueued_at) FROM task_queue GROUP BY service")
 	depth := map[string]persistence.QueueStat{}
 	for _, q := range list {
 		depth[q.Service] = q.QueueStat

@@ -14,7 +14,8 @@ func TestJobsOfOneTimeAreAllListed(t *testing.T) {
 	require.NoError(t, err)
 	defer opened.Close()
 	s := opened.(*store)
-	plant(t, s, "INSERT INTO task_queue (task, job_id, service, enqueued_at, turn) SELECT 't' || i, i, 's' || (i % 7), 1 + i / 100, '' FROM n", 299)
+	plant(t, s, "INSERT INTO task_queue (task, job_id, service, enqueued_at, turn) SELECT 't' "+
+		"|| i, i, 's' || (i % 7), 1 + i / 100, '' FROM n", 299)
 	for _, tt := range []struct {
 		services    []string
 		after       int64

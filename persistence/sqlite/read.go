@@ -102,12 +102,14 @@ type querier interface {
 }
 
 // readRows returns the rows of a query.
-func readRows[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
+func readRows[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error,
+	query string, args ...any) ([]T, error) {
 	return readUntil(ctx, q, what, scan, nil, query, args...)
 }
 
 // readUntil returns the rows up to the first for which enough is true; nil = all.
-func readUntil[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error, enough func(*T) bool, query string, args ...any) ([]T, error) {
+func readUntil[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error,
+	enough func(*T) bool, query string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, wrapError(what, err)
@@ -120,7 +122,8 @@ func readUntil[T any](ctx context.Context, q querier, what string, scan func(lis
 }
 
 // readFirst returns one row, or persistence.ErrNotFound.
-func readFirst[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error, query string, args ...any) (*T, error) {
+func readFirst[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error,
+	query string, args ...any) (*T, error) {
 	list, err := readRows(ctx, q, what, scan, query, args...)
 	if err != nil {
 		return nil, err

@@ -24,10 +24,12 @@ func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error 
 			return err
 		}
 		if sc.Revision == 0 {
-			_, err := t.execCount("INSERT INTO schedules (id, name, flow_id, revision, due_at, body) VALUES (?, ?, ?, 1, ?, ?)", sc.ID, sc.Name, sc.FlowID, sc.Due, body)
+			_, err := t.execCount("INSERT INTO schedules (id, name, flow_id, revision, due_at, "+
+				"body) VALUES (?, ?, ?, 1, ?, ?)", sc.ID, sc.Name, sc.FlowID, sc.Due, body)
 			return mapDuplicate(err)
 		}
-		n, err := t.execCount("UPDATE schedules SET flow_id = ?, revision = revision + 1, due_at = ?, body = ? WHERE id = ? AND revision = ?",
+		n, err := t.execCount("UPDATE schedules SET flow_id = ?, revision = revision + 1, "+
+			"due_at = ?, body = ? WHERE id = ? AND revision = ?",
 			sc.FlowID, sc.Due, body, sc.ID, sc.Revision)
 		if err == nil && n == 0 {
 			return persistence.ErrStale
@@ -46,9 +48,11 @@ func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter)
 		limit = -1
 	}
 	if f.FlowID != "" {
-		return readRows(ctx, &s.readers, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE flow_id = ? AND name > ? ORDER BY name LIMIT ?", f.FlowID, f.After, limit)
+		return readRows(ctx, &s.readers, "list schedules", listing.ScanSchedule,
+			scheduleQuery+"WHERE flow_id = ? AND name > ? ORDER BY name LIMIT ?", f.FlowID, f.After, limit)
 	}
-	return readRows(ctx, &s.readers, "list schedules", listing.ScanSchedule, scheduleQuery+"WHERE name > ? ORDER BY name LIMIT ?", f.After, limit)
+	return readRows(ctx, &s.readers, "list schedules", listing.ScanSchedule,
+		scheduleQuery+"WHERE name > ? ORDER BY name LIMIT ?", f.After, limit)
 }
 
 // DueSchedules filters by shard in memory without a shard column, because the only member asks for
@@ -58,7 +62,8 @@ func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, b
 	if shards != nil {
 		some = -1
 	}
-	list, err := readRows(ctx, &s.readers, "list due schedules", listing.ScanSchedule, scheduleQuery+"WHERE due_at > 0 AND due_at <= ? ORDER BY due_at, id LIMIT ?", by, some)
+	list, err := readRows(ctx, &s.readers, "list due schedules", listing.ScanSchedule,
+		scheduleQuery+"WHERE due_at > 0 AND due_at <= ? ORDER BY due_at, id LIMIT ?", by, some)
 	list = slices.DeleteFunc(list, func(sc persistence.Schedule) bool { return !shards.Has(sc.ID) })
 	return list[:min(limit, len(list))], err
 }

@@ -97,7 +97,9 @@ func (s *store) openStore(ctx context.Context, path string, o Options) error {
 		return err
 	}
 	unchecked := func() error { return nil }
-	if s.writer, err = openPool(path, 1, unchecked, fmt.Sprintf("application_id(%d)", ourMark), "journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16384)", "wal_autocheckpoint(4000)"); err != nil {
+	if s.writer, err = openPool(path, 1, unchecked, fmt.Sprintf("application_id(%d)", ourMark),
+		"journal_mode(WAL)", "synchronous(FULL)", "cache_size(-16384)",
+		"wal_autocheckpoint(4000)"); err != nil {
 		return err
 	}
 	if err := migrateSchema(ctx, s.writer); err != nil {

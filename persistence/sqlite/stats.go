@@ -24,7 +24,8 @@ func (t writeTx) addStats(r *persistence.StatsRow) error {
 	spot := []any{r.Flow, r.OfNodes(), r.Width, r.Bucket, r.Scope, r.Node, r.Version}
 	var there []byte
 	sum := &r.Counts
-	err := t.queryOne("SELECT counts FROM stats WHERE flow = ? AND of_nodes = ? AND width = ? AND bucket = ? AND scope = ? AND node = ? AND version = ?", spot, &there)
+	err := t.queryOne("SELECT counts FROM stats WHERE flow = ? AND of_nodes = ? AND width = ? "+
+		"AND bucket = ? AND scope = ? AND node = ? AND version = ?", spot, &there)
 	switch {
 	case err == nil:
 		old, err := stats.Decode(there)

@@ -20,29 +20,35 @@ var byUpdate = []listing.Part{
 	{Where: "(t.ended_at > 0 OR t.resting <> 0)", Order: "t.updated_at"},
 }
 
-var dialect = listing.Dialect{Mark: "?", Open: "(t.status = 'pending' OR t.status = 'running' OR t.status = 'canceling')", Ended: "t.status", EndedOfFlow: " AND (t.status = 'completed' OR t.status = 'failed' OR t.status = 'canceled')", LabelTable: true, ByUpdate: byUpdate, Labels: func(q *listing.Query, labels map[string]string) {
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		q.And("EXISTS (SELECT 1 FROM task_labels WHERE key = ", key)
-		q.Add(" AND value = ", labels[key])
-		q.Add(" AND created_at = t.created_at AND task = t.id)")
-	}
-}, Like: "LIKE", Failure: "troupe_failure(t.error)", Aside: "+", Some: "0 + ", Narrow: true, LabelSays: func(q *listing.Query, text string) {
-	q.Add("EXISTS (SELECT 1 FROM task_labels x WHERE x.task = t.id AND x.value = ", text)
-	q.Add(")")
-}, LabelOf: func(q *listing.Query, name string) {
-	q.Add("(SELECT value FROM task_labels x WHERE x.task = t.id AND x.key = ", name)
-	q.Add(")")
-}}
+var dialect = listing.Dialect{Mark: "?",
+	Open:  "(t.status = 'pending' OR t.status = 'running' OR t.status = 'canceling')",
+	Ended: "t.status", EndedOfFlow: " AND (t.status = 'completed' OR t.status = 'failed' OR " +
+		"t.status = 'canceled')", LabelTable: true, ByUpdate: byUpdate,
+	Labels: func(q *listing.Query, labels map[string]string) {
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			q.And("EXISTS (SELECT 1 FROM task_labels WHERE key = ", key)
+			q.Add(" AND value = ", labels[key])
+			q.Add(" AND created_at = t.created_at AND task = t.id)")
+		}
+	}, Like: "LIKE", Failure: "troupe_failure(t.error)", Aside: "+", Some: "0 + ", Narrow: true,
+	LabelSays: func(q *listing.Query, text string) {
+		q.Add("EXISTS (SELECT 1 FROM task_labels x WHERE x.task = t.id AND x.value = ", text)
+		q.Add(")")
+	}, LabelOf: func(q *listing.Query, name string) {
+		q.Add("(SELECT value FROM task_labels x WHERE x.task = t.id AND x.key = ", name)
+		q.Add(")")
+	}}
 
 // The driver adds this function to every connection of the program.
 func init() {
-	sqlite.MustRegisterDeterministicScalarFunction("troupe_failure", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-		text, ok := args[0].(string)
-		if !ok {
-			return nil, fmt.Errorf("an error is a text, not %T", args[0])
-		}
-		return persistence.Failure(text), nil
-	})
+	sqlite.MustRegisterDeterministicScalarFunction("troupe_failure", 1,
+		func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+			text, ok := args[0].(string)
+			if !ok {
+				return nil, fmt.Errorf("an error is a text, not %T", args[0])
+			}
+			return persistence.Failure(text), nil
+		})
 }
 
 func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
@@ -82,7 +88,8 @@ func (s *store) dialectFor(ctx context.Context, f persistence.TaskFilter) (d lis
 
 // findsFew reports whether a query returns few rows.
 func (s *store) findsFew(ctx context.Context, query string, args ...any) (bool, error) {
-	n, err := readFirst(ctx, &s.readers, "count rows", listing.ScanValue[int], "SELECT count(*) FROM ("+query+" LIMIT ?)", append(args, few)...)
+	n, err := readFirst(ctx, &s.readers, "count rows", listing.ScanValue[int],
+		"SELECT count(*) FROM ("+query+" LIMIT ?)", append(args, few)...)
 	return err == nil && *n < few, err
 }
 
@@ -173,7 +180,8 @@ const (
 
 func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
 	return readRows(ctx, &s.readers, "list ended tasks", listing.ScanTaskEnd,
-		"SELECT id, ended_at FROM tasks WHERE ended_at >= ? AND ended_at < ? AND ended_at > 0 ORDER BY ended_at, id LIMIT ?", from, before, limit)
+		"SELECT id, ended_at FROM tasks WHERE ended_at >= ? AND ended_at < ? AND ended_at > 0 "+
+			"ORDER BY ended_at, id LIMIT ?", from, before, limit)
 }
 
 // turnTasks is the number of tasks deleted before waiting writers get a turn.
@@ -213,7 +221,8 @@ func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 		if err != nil || deleted == most {
 			return deleted, err
 		}
-		for _, query := range []string{"DELETE FROM flow_versions WHERE flow_id = ?", "DELETE FROM stats WHERE flow = ?", "DELETE FROM flows WHERE id = ?"} {
+		for _, query := range []string{"DELETE FROM flow_versions WHERE flow_id = ?",
+			"DELETE FROM stats WHERE flow = ?", "DELETE FROM flows WHERE id = ?"} {
 			if _, err := t.execCount(query, id); err != nil {
 				return 0, err
 			}

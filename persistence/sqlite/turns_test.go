@@ -19,10 +19,12 @@ func TestWritersGetATurnWhileManyTasksAreDeleted(t *testing.T) {
 			require.NoError(t, err)
 			defer opened.Close()
 			s := opened.(*store)
-			plant(t, s, `INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed, created_at, updated_at, ended_at, resting, body_hash, snapshot_seq)
+			plant(t, s,
+				`INSERT INTO tasks (id, flow_id, version_id, status, cursor, last_action, error, paused, steps, followed, created_at, updated_at, ended_at, resting, body_hash, snapshot_seq)
 				SELECT 't' || i, 'f', 'v', 'completed', '', '', '', false, 0, 0, i, i, i, false, '', 0 FROM n`, many)
 			left := func() (n int) {
-				require.NoError(t, s.inTransaction(t.Context(), "look", func(tx writeTx) error { return tx.queryOne("SELECT count(*) FROM tasks", nil, &n) }))
+				require.NoError(t, s.inTransaction(t.Context(), "look",
+					func(tx writeTx) error { return tx.queryOne("SELECT count(*) FROM tasks", nil, &n) }))
 				return n
 			}
 			require.Equal(t, many, left())

@@ -9,7 +9,9 @@ import (
 
 func (s *store) SetView(ctx context.Context, v persistence.SavedView) error {
 	return s.inTransaction(ctx, "set a view", func(x writeTx) error {
-		_, err := x.execCount("INSERT INTO views ("+listing.ViewColumns+") VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET query = ?2, updated_at = ?3, updated_by = ?4",
+		_, err := x.execCount("INSERT INTO views ("+listing.ViewColumns+
+			") VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET query = ?2, updated_at "+
+			"= ?3, updated_by = ?4",
 			v.Name, v.Query, v.UpdatedAt, v.UpdatedBy)
 		return err
 	})

@@ -14,10 +14,12 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 		return err
 	}
 	return s.inTransaction(ctx, "put a worker", func(t writeTx) error {
-		_, err := t.execCount(`INSERT INTO workers (id, url, type, services, labels, secret, load, last_heartbeat, registered_at, joined_at, polled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		_, err := t.execCount(
+			`INSERT INTO workers (id, url, type, services, labels, secret, load, last_heartbeat, registered_at, joined_at, polled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (id) DO UPDATE SET url = excluded.url, type = excluded.type, services = excluded.services, labels = excluded.labels, secret = excluded.secret,
 				load = excluded.load, last_heartbeat = excluded.last_heartbeat, joined_at = excluded.joined_at, polled_at = max(workers.polled_at, excluded.polled_at)`,
-			w.ID, w.URL, w.Type, string(services), listing.ListOfLabels(w.Labels), w.Secret, w.Load, w.LastHeartbeat, w.RegisteredAt, w.JoinedAt, w.PolledAt)
+			w.ID, w.URL, w.Type, string(services), listing.ListOfLabels(w.Labels), w.Secret, w.Load,
+			w.LastHeartbeat, w.RegisteredAt, w.JoinedAt, w.PolledAt)
 		return err
 	})
 }
@@ -25,7 +27,9 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat) error {
 	return s.inTransaction(ctx, "touch workers", func(t writeTx) error {
 		for _, b := range beats {
-			if _, err := t.execCount("UPDATE workers SET load = ?, last_heartbeat = max(last_heartbeat, ?), polled_at = max(polled_at, ?) WHERE id = ?", b.Load, b.At, b.PolledAt, b.ID); err != nil {
+			if _, err := t.execCount("UPDATE workers SET load = ?, last_heartbeat = "+
+				"max(last_heartbeat, ?), polled_at = max(polled_at, ?) WHERE id = ?", b.Load, b.At,
+				b.PolledAt, b.ID); err != nil {
 				return err
 			}
 		}

@@ -11,8 +11,9 @@ import (
 
 // newApproval returns an approval of a task that has been open since the given time.
 func newApproval(task, node string, since int64) persistence.ApprovalRow {
-	return persistence.ApprovalRow{Task: task, FlowID: "flow", Approval: flow.Approval{Address: flow.Address{Scope: "in#1", Node: node, Visit: 2}, Key: "$shared.ok",
-		Title: "Ship " + node + "_100%?", Since: since, Due: since + 9, State: flow.ApprovalOpen}}
+	return persistence.ApprovalRow{Task: task, FlowID: "flow",
+		Approval: flow.Approval{Address: flow.Address{Scope: "in#1", Node: node, Visit: 2}, Key: "$shared.ok",
+			Title: "Ship " + node + "_100%?", Since: since, Due: since + 9, State: flow.ApprovalOpen}}
 }
 
 // createApproving creates a task that asks for approvals.
@@ -63,7 +64,8 @@ var approvals = []storeBehavior{
 		require.Equal(w, []string{"z", "x"}, w.listAsked(persistence.ApprovalFilter{Newest: true, Through: x.Spot()}))
 		require.Equal(w, []string{"x"}, w.listAsked(persistence.ApprovalFilter{After: y.Spot(), Through: x.Spot()}))
 		for newest, want := range map[bool]string{false: "z", true: "y"} {
-			list := requireList[persistence.ApprovalRow](w)(w.ListApprovals(w.ctx(), persistence.ApprovalFilter{State: flow.ApprovalOpen, Newest: newest, Offset: 2, Limit: 1}))
+			list := requireList[persistence.ApprovalRow](w)(w.ListApprovals(w.ctx(),
+				persistence.ApprovalFilter{State: flow.ApprovalOpen, Newest: newest, Offset: 2, Limit: 1}))
 			require.Equal(w, want, list[0].Node)
 		}
 		one, err := w.Approval(w.ctx(), x.ID())
@@ -112,7 +114,9 @@ var approvals = []storeBehavior{
 		x.State, x.EndedAt, x.By, x.Comment, x.Action = flow.ApprovalAnswered, 5, "ada", "why not?", "approved"
 		w.mustCommit(changeCommit(appendCommit("a", 3), func(c *persistence.Commit) { c.Approvals = []persistence.ApprovalRow{x} }))
 		require.Equal(w, []string{"y"}, w.listAsked(persistence.ApprovalFilter{}))
-		require.Equal(w, []persistence.ApprovalRow{x}, requireList[persistence.ApprovalRow](w)(w.ListApprovals(w.ctx(), persistence.ApprovalFilter{State: flow.ApprovalAnswered, Limit: 9})))
+		require.Equal(w, []persistence.ApprovalRow{x},
+			requireList[persistence.ApprovalRow](w)(w.ListApprovals(w.ctx(),
+				persistence.ApprovalFilter{State: flow.ApprovalAnswered, Limit: 9})))
 		again := newApproval("a", "x", 9)
 		w.mustCommit(changeCommit(appendCommit("a", 4), func(c *persistence.Commit) { c.Approvals = []persistence.ApprovalRow{again} }))
 		one, err := w.Approval(w.ctx(), x.ID())
@@ -122,7 +126,11 @@ var approvals = []storeBehavior{
 	{"they go with their task", func(w *testEnv) {
 		x := newApproval("a", "x", 1)
 		w.createApproving("a", x, newApproval("a", "y", 2))
-		w.mustCommit(changeCommit(appendCommit("a", 3), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "completed", EndedAt: 3} }))
+		w.mustCommit(changeCommit(appendCommit("a", 3),
+			func(c *persistence.Commit) {
+				c.Columns = &persistence.Columns{Status: "completed",
+					EndedAt: 3}
+			}))
 		n, err := w.DeleteEnded(w.ctx(), 10, 9)
 		require.NoError(w, err)
 		require.Equal(w, 1, n)

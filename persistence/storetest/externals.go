@@ -12,7 +12,8 @@ import (
 
 // newExternal returns an external of task a that is due at a time.
 func newExternal(job string, index int, next int64) persistence.ExternalRow {
-	return persistence.ExternalRow{NextAt: next, External: flow.External{Task: "a", Job: job, Index: index, Service: "s", ID: job + strconv.Itoa(index),
+	return persistence.ExternalRow{NextAt: next, External: flow.External{Task: "a", Job: job,
+		Index: index, Service: "s", ID: job + strconv.Itoa(index),
 		Data: json.RawMessage(` {"x": [1]}`), StartedAt: 5}}
 }
 
@@ -20,7 +21,8 @@ func newExternal(job string, index int, next int64) persistence.ExternalRow {
 func (w *testEnv) createTracked(rows ...persistence.ExternalRow) {
 	w.Helper()
 	w.mustCommit(createCommit("a"))
-	w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) { c.Externals = &persistence.ExternalChanges{Track: rows} }))
+	w.mustCommit(changeCommit(appendCommit("a", 2),
+		func(c *persistence.Commit) { c.Externals = &persistence.ExternalChanges{Track: rows} }))
 }
 
 // nextIDs returns the ids of the externals to poll next.
@@ -55,7 +57,8 @@ var externals = []storeBehavior{
 		x.NextAt, x.Polls = 7, 1
 		require.Equal(w, []persistence.ExternalRow{y, x}, requireList[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))
 		w.mustCommit(changeCommit(appendCommit("a", 3), func(c *persistence.Commit) {
-			c.Externals = &persistence.ExternalChanges{Untrack: []persistence.ExternalID{y.Key()}, Recall: []persistence.ExternalID{x.Key()}}
+			c.Externals = &persistence.ExternalChanges{Untrack: []persistence.ExternalID{y.Key()},
+				Recall: []persistence.ExternalID{x.Key()}}
 		}))
 		x.NextAt, x.Recalled = 0, true
 		require.Equal(w, []persistence.ExternalRow{x}, requireList[persistence.ExternalRow](w)(w.ExternalsOf(w.ctx(), "a")))
@@ -66,7 +69,8 @@ var externals = []storeBehavior{
 		w.createTracked(newExternal("x", 0, 1))
 		shard := persistence.ShardOf("a")
 		require.Len(w, requireList[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), persistence.ShardSet{shard}, 9)), 1)
-		require.Empty(w, requireList[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), persistence.ShardSet{(shard + 1) % persistence.Shards}, 9)))
+		require.Empty(w, requireList[persistence.ExternalRow](w)(w.NextExternals(w.ctx(),
+			persistence.ShardSet{(shard + 1) % persistence.Shards}, 9)))
 		require.Empty(w, requireList[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), persistence.ShardSet{}, 9)))
 	}},
 	{"what looking at it came to is kept, and what is gone stays gone", func(w *testEnv) {
@@ -75,7 +79,9 @@ var externals = []storeBehavior{
 		w.createTracked(x, y)
 		require.Equal(w, []persistence.ExternalRow{x, y}, requireList[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))
 		n := persistence.ExternalNote{ExternalID: x.Key(), NextAt: 8, Polls: 3, Failures: 2, FailingAt: 6, Memo: []byte(`{"m":1}`)}
-		require.NoError(w, w.NoteExternals(w.ctx(), w.me, []persistence.ExternalNote{n, {ExternalID: y.Key(), Gone: true}, newNote(newExternal("z", 0, 1), 4)}))
+		require.NoError(w, w.NoteExternals(w.ctx(), w.me,
+			[]persistence.ExternalNote{n, {ExternalID: y.Key(), Gone: true},
+				newNote(newExternal("z", 0, 1), 4)}))
 		x.NextAt, x.Polls, x.Failures, x.FailingAt, x.Pending, x.Memo = 8, 3, 2, 6, false, json.RawMessage(`{"m":1}`)
 		require.Equal(w, []persistence.ExternalRow{x}, requireList[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))
 		n.Pending, x.Pending = true, true
@@ -89,7 +95,8 @@ var externals = []storeBehavior{
 		rows := []persistence.ExternalRow{newExternal("x", 0, 1), newExternal("x", 1, 2), newExternal("x", 2, 3)}
 		w.createTracked(rows...)
 		w.mustCommit(changeCommit(appendCommit("a", 3), func(c *persistence.Commit) {
-			c.Externals = &persistence.ExternalChanges{Untrack: []persistence.ExternalID{rows[0].Key(), {Task: "a", Job: "unknown"}}, Recall: []persistence.ExternalID{rows[2].Key()}}
+			c.Externals = &persistence.ExternalChanges{Untrack: []persistence.ExternalID{rows[0].Key(),
+				{Task: "a", Job: "unknown"}}, Recall: []persistence.ExternalID{rows[2].Key()}}
 		}))
 		require.Equal(w, []string{"x2", "x1"}, w.nextIDs(9))
 		list := requireList[persistence.ExternalRow](w)(w.ExternalsOf(w.ctx(), "a"))
@@ -112,7 +119,8 @@ var externals = []storeBehavior{
 	{"who may not write any more does not say what is known of it", func(w *testEnv) {
 		x := newExternal("x", 0, 1)
 		w.createTracked(x)
-		require.ErrorIs(w, w.NoteExternals(w.ctx(), "nobody", []persistence.ExternalNote{{ExternalID: x.Key(), Gone: true}}), persistence.ErrFenced)
+		require.ErrorIs(w, w.NoteExternals(w.ctx(), "nobody",
+			[]persistence.ExternalNote{{ExternalID: x.Key(), Gone: true}}), persistence.ErrFenced)
 		require.ErrorIs(w, w.NoteExternals(w.ctx(), "nobody", []persistence.ExternalNote{newNote(x, 99)}), persistence.ErrFenced)
 		require.Equal(w, []persistence.ExternalRow{x}, requireList[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))
 	}},
@@ -120,7 +128,8 @@ var externals = []storeBehavior{
 		x, y := newExternal("x", 0, 1), newExternal("y", 0, 1)
 		w.mustCommit(createCommit("a"))
 		w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) {
-			c.Externals = &persistence.ExternalChanges{Track: []persistence.ExternalRow{x, y}, Recall: []persistence.ExternalID{x.Key()}, Untrack: []persistence.ExternalID{y.Key()}}
+			c.Externals = &persistence.ExternalChanges{Track: []persistence.ExternalRow{x, y},
+				Recall: []persistence.ExternalID{x.Key()}, Untrack: []persistence.ExternalID{y.Key()}}
 		}))
 		x.Recalled, x.NextAt = true, 0
 		require.Equal(w, []persistence.ExternalRow{x}, requireList[persistence.ExternalRow](w)(w.NextExternals(w.ctx(), nil, 9)))

@@ -99,7 +99,9 @@ var flows = []storeBehavior{
 		}
 	}},
 	{"a flow that is only tried is in no list, but found", func(w *testEnv) {
-		for _, f := range []persistence.Flow{{ID: "a", CreatedAt: 1}, {ID: "late", CreatedAt: 9, Tried: true}, {ID: "c", CreatedAt: 3, Tried: true}, {ID: "b", CreatedAt: 2, Tried: true}} {
+		for _, f := range []persistence.Flow{{ID: "a", CreatedAt: 1},
+			{ID: "late", CreatedAt: 9, Tried: true}, {ID: "c", CreatedAt: 3, Tried: true},
+			{ID: "b", CreatedAt: 2, Tried: true}} {
 			require.NoError(w, w.CreateFlow(w.ctx(), f))
 			found, err := w.Flow(w.ctx(), f.ID)
 			require.NoError(w, err)

@@ -133,7 +133,8 @@ func (h *storeHistory) drawCommit(id string) persistence.Commit {
 	}
 	for _, job := range jobIDs {
 		if flip("enqueue", 15) {
-			c.Enqueue = append(c.Enqueue, persistence.QueueRow{JobID: id + job, Task: id, Service: rapid.SampledFrom(services).Draw(h.T, "service"), EnqueuedAt: c.At, Turn: job + id})
+			c.Enqueue = append(c.Enqueue, persistence.QueueRow{JobID: id + job, Task: id,
+				Service: rapid.SampledFrom(services).Draw(h.T, "service"), EnqueuedAt: c.At, Turn: job + id})
 		}
 		if flip("dequeue", 15) {
 			c.Dequeue = append(c.Dequeue, id+job)

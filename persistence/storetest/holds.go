@@ -9,7 +9,9 @@ import (
 var holds = []storeBehavior{
 	{"what a task holds is told until it is gone", func(w *testEnv) {
 		w.mustCommit(createCommit("a"))
-		require.NoError(w, w.Hold(w.ctx(), "b", "a", 5, []persistence.Object{{Owner: "a", Name: "y"}, {Owner: "a", Name: "x"}, {Owner: "other", Name: "z"}}))
+		require.NoError(w, w.Hold(w.ctx(), "b", "a", 5,
+			[]persistence.Object{{Owner: "a", Name: "y"}, {Owner: "a", Name: "x"},
+				{Owner: "other", Name: "z"}}))
 		require.NoError(w, w.Hold(w.ctx(), "c", "a", 5, []persistence.Object{{Owner: "a", Name: "x"}}))
 		// repeated on purpose
 		require.NoError(w, w.Hold(w.ctx(), "c", "a", 9, []persistence.Object{{Owner: "a", Name: "x"}}))
@@ -46,7 +48,8 @@ var holds = []storeBehavior{
 	}},
 	{"so many holds are dropped at once", func(w *testEnv) {
 		w.mustCommit(createCommit("a"))
-		require.NoError(w, w.Hold(w.ctx(), "b", "a", 5, []persistence.Object{{Owner: "a", Name: "x"}, {Owner: "a", Name: "y"}, {Owner: "a", Name: "z"}}))
+		require.NoError(w, w.Hold(w.ctx(), "b", "a", 5,
+			[]persistence.Object{{Owner: "a", Name: "x"}, {Owner: "a", Name: "y"}, {Owner: "a", Name: "z"}}))
 		require.Len(w, requireList[string](w)(w.DropHolds(w.ctx(), 9, 2)), 2)
 		require.Len(w, requireList[string](w)(w.DropHolds(w.ctx(), 9, 2)), 1)
 	}},

@@ -12,7 +12,8 @@ import (
 
 // newHook returns a hook with a revision.
 func newHook(name string, revision int64) persistence.Hook {
-	return persistence.Hook{Name: name, Settings: []byte(`{"flow":"f"}`), Secrets: []persistence.HookSecret{{Text: "new", Until: 0}, {Text: "old", Until: 9}},
+	return persistence.Hook{Name: name, Settings: []byte(`{"flow":"f"}`),
+		Secrets:  []persistence.HookSecret{{Text: "new", Until: 0}, {Text: "old", Until: 9}},
 		Revision: revision, CreatedAt: 1, UpdatedAt: revision}
 }
 

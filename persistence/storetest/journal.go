@@ -29,12 +29,17 @@ var journal = []storeBehavior{
 			Task: "a", Seq: 1, Events: []byte(`[{"k":"created"}]`), At: 7,
 			Create: &persistence.Create{FlowID: "flow", VersionID: "version", Labels: map[string]string{"team": "blue"},
 				Params: []byte(`{"p":1}`), BodyHash: "hash", CreatedAt: 5},
-			Columns: &persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, Followed: 2, EndedAt: 0, Waits: flow.WaitApproval, Wait: firstWait},
+			Columns: &persistence.Columns{Status: "running", Cursor: "start", LastAction: "go",
+				Error: "none", Paused: true, Steps: 3, Followed: 2, EndedAt: 0,
+				Waits: flow.WaitApproval, Wait: firstWait},
 		})
 		require.Equal(w, &persistence.Record{
 			TaskRow: persistence.TaskRow{ID: "a", FlowID: "flow", VersionID: "version", VersionNumber: 1,
-				Columns: persistence.Columns{Status: "running", Cursor: "start", LastAction: "go", Error: "none", Paused: true, Steps: 3, Followed: 2, Waits: flow.WaitApproval, Wait: firstWait},
-				Labels:  map[string]string{"team": "blue"}, Params: []byte(`{"p":1}`), BodyHash: "hash", CreatedAt: 5, UpdatedAt: 7},
+				Columns: persistence.Columns{Status: "running", Cursor: "start", LastAction: "go",
+					Error: "none", Paused: true, Steps: 3, Followed: 2, Waits: flow.WaitApproval,
+					Wait: firstWait},
+				Labels: map[string]string{"team": "blue"}, Params: []byte(`{"p":1}`),
+				BodyHash: "hash", CreatedAt: 5, UpdatedAt: 7},
 			Rows: []persistence.Row{{Seq: 1, At: 7, Events: []byte(`[{"k":"created"}]`)}},
 		}, w.loadTask("a"))
 	}},
@@ -168,7 +173,8 @@ var journal = []storeBehavior{
 	{"a commit without events changes what is beside the journal", func(w *testEnv) {
 		w.mustCommit(createCommit("a"))
 		w.mustCommit(appendCommit("a", 2))
-		w.mustCommit(persistence.Commit{Task: "a", Seq: 2, At: 9, Columns: &persistence.Columns{Status: "running"}, Snapshot: newSnapshot("{2}")})
+		w.mustCommit(persistence.Commit{Task: "a", Seq: 2, At: 9,
+			Columns: &persistence.Columns{Status: "running"}, Snapshot: newSnapshot("{2}")})
 		r := w.loadTask("a")
 		require.Equal(w, "running", r.Status)
 		require.Equal(w, []byte("{2}"), r.Snapshot)
@@ -187,7 +193,11 @@ var journal = []storeBehavior{
 		require.True(w, r.Resting)
 		require.Equal(w, []byte("{1}"), r.Snapshot)
 		require.EqualValues(w, 1, r.UpdatedAt)
-		w.mustCommit(changeCommit(appendCommit("a", 4), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "completed", EndedAt: 8} }))
+		w.mustCommit(changeCommit(appendCommit("a", 4),
+			func(c *persistence.Commit) {
+				c.Columns = &persistence.Columns{Status: "completed",
+					EndedAt: 8}
+			}))
 		r = w.loadTask("a")
 		require.Equal(w, persistence.Columns{Status: "completed", EndedAt: 8}, r.Columns)
 		require.True(w, r.Resting)
@@ -214,7 +224,8 @@ var journal = []storeBehavior{
 		w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) { c.Snapshot = newSnapshot("passing") }))
 		require.Equal(w, []byte("passing"), w.loadTask("a").Snapshot)
 		w.mustCommit(changeCommit(appendCommit("a", 3), check))
-		w.mustCommit(changeCommit(appendCommit("a", 4), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "running"} }))
+		w.mustCommit(changeCommit(appendCommit("a", 4),
+			func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "running"} }))
 		r := w.loadTask("a")
 		require.Equal(w, []byte("3"), r.Snapshot)
 		require.EqualValues(w, 3, r.SnapshotSeq)
@@ -244,7 +255,10 @@ var journal = []storeBehavior{
 		require.Equal(w, []int64{before[0] + 100_000}, requireList[int64](w)(w.Sizes(w.ctx(), []string{"a"})))
 		w.mustCommit(changeCommit(appendCommit("a", 3), func(c *persistence.Commit) { c.Snapshot = newSnapshot("small") }))
 		require.Equal(w, []int64{5}, requireList[int64](w)(w.Sizes(w.ctx(), []string{"a"})), "rows before a snapshot are not read")
-		w.mustCommit(changeCommit(appendCommit("a", 4), func(c *persistence.Commit) { c.Snapshot, c.Checkpoint = flow.Snapshot{large}, true }))
+		w.mustCommit(changeCommit(appendCommit("a", 4), func(c *persistence.Commit) {
+			c.Snapshot,
+				c.Checkpoint = flow.Snapshot{large}, true
+		}))
 		require.Equal(w, []int64{100_000}, requireList[int64](w)(w.Sizes(w.ctx(), []string{"a"})))
 		require.Empty(w, requireList[int64](w)(w.Sizes(w.ctx(), nil)))
 	}},
@@ -252,11 +266,14 @@ var journal = []storeBehavior{
 		w.mustCommit(createCommit("b"))
 		seq := int64(1)
 		w.mustCommit(createCommit("a"))
-		for _, size := range []int{0, persistence.LargeSnapshot - 1, persistence.LargeSnapshot, persistence.LargeSnapshot + 1, 3*persistence.LargeSnapshot + 7} {
+		for _, size := range []int{0, persistence.LargeSnapshot - 1, persistence.LargeSnapshot,
+			persistence.LargeSnapshot + 1, 3*persistence.LargeSnapshot + 7} {
 			seq++
 			large := flow.Snapshot{bytes.Repeat([]byte("ab"), size/2), bytes.Repeat([]byte("c"), size%2)}
 			check := func(c *persistence.Commit) { c.Snapshot, c.Checkpoint = large, true }
-			answers := w.commitBatch(changeCommit(appendCommit("a", seq), check), changeCommit(appendCommit("b", 7), check), changeCommit(appendCommit("x", 2), check), changeCommit(createCommit("b"), check))
+			answers := w.commitBatch(changeCommit(appendCommit("a", seq), check),
+				changeCommit(appendCommit("b", 7), check), changeCommit(appendCommit("x", 2),
+					check), changeCommit(createCommit("b"), check))
 			require.NoError(w, answers[0])
 			require.ErrorIs(w, answers[1], persistence.ErrStale)
 			require.ErrorIs(w, answers[2], persistence.ErrUnknown)
@@ -275,7 +292,8 @@ var journal = []storeBehavior{
 	{"checkpoints go with their task", func(w *testEnv) {
 		for _, size := range []int{1, 2*persistence.LargeSnapshot + 1} {
 			w.mustCommit(changeCommit(createCommit("a"), func(c *persistence.Commit) {
-				c.Snapshot, c.Checkpoint, c.Columns = flow.Snapshot{make([]byte, size)}, true, &persistence.Columns{Status: "completed", EndedAt: 5}
+				c.Snapshot, c.Checkpoint, c.Columns = flow.Snapshot{make([]byte, size)}, true,
+					&persistence.Columns{Status: "completed", EndedAt: 5}
 			}))
 			n, err := w.DeleteEnded(w.ctx(), 9, 9)
 			require.NoError(w, err)
@@ -334,7 +352,8 @@ var journal = []storeBehavior{
 			require.Equal(w, want, seqsOf(rows), "%d bytes", most)
 			require.Equal(w, most <= 500, p.Full(rows), "%d bytes", most)
 		}
-		require.Equal(w, []int64{4, 5}, seqsOf(requireList[persistence.Row](w)(w.Rows(w.ctx(), "a", 3, persistence.Part{Rows: 9, Bytes: 150}))))
+		require.Equal(w, []int64{4, 5}, seqsOf(requireList[persistence.Row](w)(w.Rows(w.ctx(), "a",
+			3, persistence.Part{Rows: 9, Bytes: 150}))))
 	}},
 	{"records have the order of the ids, nil for an unknown one", func(w *testEnv) {
 		w.mustCommit(createCommit("a"), createCommit("b"), createCommit("c"))
@@ -359,7 +378,8 @@ func checkMixedBatch(w *testEnv) {
 		id := fmt.Sprintf("task-%03d", i)
 		switch i % 5 {
 		case 0:
-			second, want = append(second, changeCommit(createCommit(id), func(c *persistence.Commit) { c.Snapshot = newSnapshot(id) })), append(want, nil)
+			second, want = append(second, changeCommit(createCommit(id),
+				func(c *persistence.Commit) { c.Snapshot = newSnapshot(id) })), append(want, nil)
 			continue
 		case 1:
 			second, want = append(second, appendCommit(id, 2)), append(want, persistence.ErrUnknown)

@@ -56,14 +56,17 @@ var logs = []storeBehavior{
 	}},
 	{"chunks are read as they were added, of one attempt or of all of a task", func(w *testEnv) {
 		w.mustCommit(createCommit("a"), createCommit("b"))
-		lines := []persistence.LogLine{{At: 7, Stream: "stderr", Text: "no é\n"}, {At: 5, Stream: "log", Text: "\x00 half"}, {At: 1 << 50, Stream: "stdout"}}
-		w.appendLog(newLogChunk("a", "j", 1, "one\n"), persistence.LogChunk{Task: "a", Job: "k", Source: "s", Number: 3, Lines: lines}, newLogChunk("b", "l", 1, "other\n"))
+		lines := []persistence.LogLine{{At: 7, Stream: "stderr", Text: "no é\n"},
+			{At: 5, Stream: "log", Text: "\x00 half"}, {At: 1 << 50, Stream: "stdout"}}
+		w.appendLog(newLogChunk("a", "j", 1, "one\n"), persistence.LogChunk{Task: "a", Job: "k",
+			Source: "s", Number: 3, Lines: lines}, newLogChunk("b", "l", 1, "other\n"))
 		w.appendLog(newLogChunk("a", "j", 3, "two\n", "three\n"))
 		all := w.readParts("a", "", 0, 9)
 		require.Equal(w, []persistence.LogPart{
 			{Number: 1, Job: "j", Oldest: true, Lines: newLogChunk("a", "j", 1, "one\n").Lines},
 			{Number: 2, Job: "k", Oldest: true, Lines: lines},
-			{Number: 3, Job: "j", Before: persistence.LogSize{Chars: 4, Lines: 1}, Lines: newLogChunk("a", "j", 3, "two\n", "three\n").Lines},
+			{Number: 3, Job: "j", Before: persistence.LogSize{Chars: 4, Lines: 1},
+				Lines: newLogChunk("a", "j", 3, "two\n", "three\n").Lines},
 		}, all)
 		require.Equal(w, all[:1], w.readParts("a", "", 0, 1))
 		require.Equal(w, all[1:], w.readParts("a", "", 1, 9))
@@ -88,7 +91,8 @@ var logs = []storeBehavior{
 	}},
 	{"nothing is kept of a task that there is not", func(w *testEnv) {
 		w.mustCommit(createCommit("a"))
-		w.appendLog(newLogChunk("x", "j", 1, "nobody's\n"), newLogChunk("a", "k", 1, "somebody's\n"), newLogChunk("no\x00text", "j", 1, "?"))
+		w.appendLog(newLogChunk("x", "j", 1, "nobody's\n"),
+			newLogChunk("a", "k", 1, "somebody's\n"), newLogChunk("no\x00text", "j", 1, "?"))
 		require.Empty(w, w.readParts("x", "", 0, 9))
 		require.Equal(w, []string{"somebody's\n"}, w.readTexts("a", "k"))
 		w.appendLog()

@@ -55,13 +55,15 @@ func (w *testEnv) growsGeneration(do func()) bool {
 // many is the behavior of members on a store on which several can live.
 var many = []storeBehavior{
 	{"members live beside each other, and say who and where they are", func(w *testEnv) {
-		other, err := w.Join(w.ctx(), persistence.Joining{Name: "other", URL: "http://other", Gossip: "other:1", Version: "v2", TTL: time.Minute})
+		other, err := w.Join(w.ctx(), persistence.Joining{Name: "other", URL: "http://other",
+			Gossip: "other:1", Version: "v2", TTL: time.Minute})
 		require.NoError(w, err)
 		c := w.readCluster()
 		require.Len(w, c.Members, 2)
 		me, they := c.Members[0], c.Members[1]
 		require.Equal(w, []string{w.me, "me", "", "", ""}, []string{me.Incarnation, me.Name, me.URL, me.Gossip, me.Version})
-		require.Equal(w, []string{other, "other", "http://other", "other:1", "v2"}, []string{they.Incarnation, they.Name, they.URL, they.Gossip, they.Version})
+		require.Equal(w, []string{other, "other", "http://other", "other:1", "v2"},
+			[]string{they.Incarnation, they.Name, they.URL, they.Gossip, they.Version})
 		require.Greater(w, they.JoinedAt, me.JoinedAt)
 		require.InDelta(w, c.Now+time.Minute.Milliseconds(), they.Until, 30_000)
 		require.Zero(w, they.FencedAt)
@@ -156,7 +158,9 @@ var many = []storeBehavior{
 		require.Empty(w, w.claimShards(w.me))
 		require.NoError(w, w.Release(w.ctx(), other, transfersTo("", 5, 6, 7)), "what is not one's own is left alone")
 		c := w.readCluster()
-		require.Equal(w, []string{w.me, "", other, w.me, "", "", w.me}, []string{c.Owners[0], c.Owners[1], c.Owners[4], c.Owners[5], c.Owners[6], c.Owners[7], c.Owners[1023]})
+		require.Equal(w, []string{w.me, "", other, w.me, "", "", w.me},
+			[]string{c.Owners[0], c.Owners[1], c.Owners[4], c.Owners[5], c.Owners[6], c.Owners[7],
+				c.Owners[1023]})
 		require.Equal(w, []int{6}, w.claimShards(w.me, 4, 6))
 	}},
 	{"a shard that is released for somebody is his from that moment on, if he lives", func(w *testEnv) {
@@ -173,7 +177,8 @@ var many = []storeBehavior{
 		for i := range moves {
 			moves[i].At = 0
 		}
-		require.Equal(w, []persistence.Move{{To: w.me, Shards: 4}, {From: w.me, To: other, Shards: 2}, {From: w.me, To: other, Shards: 2}}, moves)
+		require.Equal(w, []persistence.Move{{To: w.me, Shards: 4},
+			{From: w.me, To: other, Shards: 2}, {From: w.me, To: other, Shards: 2}}, moves)
 	}},
 	{"what changes hands is told, by whom and to whom", func(w *testEnv) {
 		other := w.joinMember("other", time.Hour)
@@ -198,11 +203,13 @@ var many = []storeBehavior{
 			at, m.At = m.At, 0
 			told = append(told, m)
 		}
-		givers := []persistence.Move{{From: "", To: third, Shards: 1}, {From: w.me, To: third, Shards: 2}, {From: other, To: third, Shards: 1}}
+		givers := []persistence.Move{{From: "", To: third, Shards: 1},
+			{From: w.me, To: third, Shards: 2}, {From: other, To: third, Shards: 1}}
 		require.Len(w, told, 8)
 		require.Equal(w, []persistence.Move{{To: w.me, Shards: 4}, {To: other, Shards: 1}}, told[:2])
 		require.ElementsMatch(w, givers, told[2:5])
-		require.Equal(w, []persistence.Move{{From: third, To: other, Shards: 1}, {From: third, To: old, Shards: 1}, {From: old, To: w.me, Shards: 1}}, told[5:])
+		require.Equal(w, []persistence.Move{{From: third, To: other, Shards: 1},
+			{From: third, To: old, Shards: 1}, {From: old, To: w.me, Shards: 1}}, told[5:])
 	}},
 	{"of two that claim at once one gets each shard", func(w *testEnv) {
 		members := []string{w.me, w.joinMember("b", time.Hour), w.joinMember("c", time.Hour)}
@@ -258,7 +265,8 @@ var many = []storeBehavior{
 		require.True(w, w.fenceMember(old))
 		require.Equal(w, "", w.readCluster().Owners[2])
 		require.Equal(w, []int{1, 2, 3}, w.claimShards(w.me, 1, 2, 3))
-		for _, batch := range [][]persistence.Commit{{appendCommit("a", 2)}, {appendCommit("a", 2), appendCommit("b", 2)}, {appendCommit("a", 7)}} {
+		for _, batch := range [][]persistence.Commit{{appendCommit("a", 2)},
+			{appendCommit("a", 2), appendCommit("b", 2)}, {appendCommit("a", 7)}} {
 			_, err := w.Commit(w.ctx(), old, batch)
 			require.ErrorIs(w, err, persistence.ErrFenced)
 		}

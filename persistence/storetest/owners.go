@@ -35,7 +35,8 @@ var owners = []storeBehavior{
 			var writers sync.WaitGroup
 			for owner := range 4 {
 				writers.Go(func() {
-					c := changeCommit(createCommit(fmt.Sprint("task", round)), func(c *persistence.Commit) { c.Create.BodyHash = fmt.Sprint(owner) })
+					c := changeCommit(createCommit(fmt.Sprint("task", round)),
+						func(c *persistence.Commit) { c.Create.BodyHash = fmt.Sprint(owner) })
 					answers, err := w.Commit(w.ctx(), w.me, []persistence.Commit{c})
 					require.NoError(w, err)
 					if answers[0] == nil {

@@ -73,7 +73,8 @@ var permits = []storeBehavior{
 		w.createAsking("a", newPermit("a3", "k", 2), newPermit("a1", "k", 2), newPermit("x", "other", 1))
 		w.createAsking("b", newPermit("b2", "k", 2, func(r *persistence.PermitRow) { r.AskedAt = 9 }))
 		require.Equal(w, "a1 b2", w.ruleKey("k", false))
-		require.Equal(w, map[string]persistence.PermitState{"a1 k": persistence.PermitGiven, "a3 k": persistence.PermitWaits, "x other": persistence.PermitWaits}, w.permitStates("a"))
+		require.Equal(w, map[string]persistence.PermitState{"a1 k": persistence.PermitGiven,
+			"a3 k": persistence.PermitWaits, "x other": persistence.PermitWaits}, w.permitStates("a"))
 		w.changePermits("b", 2, persistence.PermitChanges{Hold: []persistence.PermitID{permitID("b2", "k")}})
 		w.changePermits("a", 2, persistence.PermitChanges{Hold: []persistence.PermitID{permitID("a1", "k"), permitID("a1", "nothing")}})
 		require.Empty(w, w.ruleKey("k", true), "there is no room")
@@ -90,7 +91,8 @@ var permits = []storeBehavior{
 		require.Equal(w, x, w.ruleKey("k", false))
 		require.Equal(w, x, w.ruleKey("k", true))
 		w.changePermits("a", 2, persistence.PermitChanges{Hold: []persistence.PermitID{permitID(x, "k")}})
-		require.Equal(w, map[string]persistence.PermitState{x + " k": persistence.PermitHeld, y + " k": persistence.PermitWaits}, w.permitStates("a"))
+		require.Equal(w, map[string]persistence.PermitState{x + " k": persistence.PermitHeld,
+			y + " k": persistence.PermitWaits}, w.permitStates("a"))
 		w.changePermits("a", 3, persistence.PermitChanges{Release: []persistence.PermitID{permitID(x, "k")}})
 		require.Equal(w, y, w.ruleKey("k", false))
 	}},
@@ -119,7 +121,8 @@ var permits = []storeBehavior{
 		urgent := func(p int, fair string) func(*persistence.PermitRow) {
 			return func(r *persistence.PermitRow) { r.Priority, r.Fair = p, fair }
 		}
-		w.createAsking("a", newPermit("p1", "p", 1, urgent(-5, "")), newPermit("p2", "p", 1, urgent(0, "")), newPermit("p3", "p", 1, urgent(7, "")),
+		w.createAsking("a", newPermit("p1", "p", 1, urgent(-5, "")),
+			newPermit("p2", "p", 1, urgent(0, "")), newPermit("p3", "p", 1, urgent(7, "")),
 			newPermit("x1", "f", 1, urgent(9, "x")), newPermit("x2", "f", 1, urgent(9, "x")), newPermit("x3", "f", 1, urgent(10, "x")),
 			newPermit("y1", "f", 1, urgent(0, "y")), newPermit("z1", "f", 1, urgent(0, "z")), newPermit("z2", "f", 1, urgent(1, "z")))
 		seq := int64(1)
@@ -166,10 +169,12 @@ var permits = []storeBehavior{
 		}
 		w.createAsking("a", rows...)
 		got := requireList[persistence.PermitRow](w)(w.PermitsOf(w.ctx(), "a"))
-		require.Equal(w, []int{7, persistence.MostBefore, persistence.MostBefore}, []int{got[7].Before, got[persistence.MostBefore].Before, got[persistence.MostBefore+9].Before})
+		require.Equal(w, []int{7, persistence.MostBefore, persistence.MostBefore},
+			[]int{got[7].Before, got[persistence.MostBefore].Before, got[persistence.MostBefore+9].Before})
 	}},
 	{"it is told how many wait before somebody", func(w *testEnv) {
-		w.createAsking("a", newPermit("a1", "k", 1), newPermit("a2", "k", 1), newPermit("a3", "k", 1, func(r *persistence.PermitRow) { r.Priority = 3 }))
+		w.createAsking("a", newPermit("a1", "k", 1), newPermit("a2", "k", 1),
+			newPermit("a3", "k", 1, func(r *persistence.PermitRow) { r.Priority = 3 }))
 		rows := requireList[persistence.PermitRow](w)(w.PermitsOf(w.ctx(), "a"))
 		require.Equal(w, []int{1, 2, 0}, []int{rows[0].Before, rows[1].Before, rows[2].Before})
 		require.Equal(w, persistence.PermitRow{Task: "a", Holder: "a3", Key: "k", Limit: 1, AskedAt: 10, Turn: "a3", Priority: 3}, rows[2])
@@ -186,7 +191,8 @@ var permits = []storeBehavior{
 	{"who does not want to wait is not refused as long as there is room, however many ask at once", func(w *testEnv) {
 		rows := []persistence.PermitRow{newPermit("a patient one", "k", 500)}
 		for i := range 2*persistence.PermitsAtOnce + 20 {
-			rows = append(rows, newPermit(fmt.Sprintf("h%03d", i), "k", 2*persistence.PermitsAtOnce+10, func(r *persistence.PermitRow) { r.Full = "refuse" }))
+			rows = append(rows, newPermit(fmt.Sprintf("h%03d", i), "k",
+				2*persistence.PermitsAtOnce+10, func(r *persistence.PermitRow) { r.Full = "refuse" }))
 		}
 		w.createAsking("a", rows...)
 		given, refused := 0, 0
@@ -235,7 +241,8 @@ var permits = []storeBehavior{
 		w.createAsking("a", newPermit("a1", "k1", 1), newPermit("a2", "k2", 1), newPermit("a3", "k3", 1), newPermit("a4", "k2", 1))
 		require.Equal(w, []string{"k1", "k2", "k3"}, requireList[string](w)(w.OpenKeys(w.ctx(), nil, "", 9)))
 		require.Equal(w, []string{"k2"}, requireList[string](w)(w.OpenKeys(w.ctx(), nil, "k1", 1)))
-		require.Equal(w, []string{"k3"}, requireList[string](w)(w.OpenKeys(w.ctx(), persistence.ShardSet{persistence.ShardOf("k3")}, "", 9)))
+		require.Equal(w, []string{"k3"}, requireList[string](w)(w.OpenKeys(w.ctx(),
+			persistence.ShardSet{persistence.ShardOf("k3")}, "", 9)))
 		require.Empty(w, requireList[string](w)(w.OpenKeys(w.ctx(), persistence.ShardSet{}, "", 9)))
 		require.Equal(w, "a1", w.ruleKey("k1", false))
 		require.Contains(w, requireList[string](w)(w.OpenKeys(w.ctx(), nil, "", 9)), "k1", "its task has not heard")
@@ -246,7 +253,11 @@ var permits = []storeBehavior{
 		w.createAsking("a", newPermit("a1", "k", 1))
 		w.createAsking("b", newPermit("b1", "k", 1, func(r *persistence.PermitRow) { r.AskedAt = 11 }))
 		require.Equal(w, "a1", w.ruleKey("k", false))
-		w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) { c.Columns = &persistence.Columns{Status: "completed", EndedAt: 5} }))
+		w.mustCommit(changeCommit(appendCommit("a", 2),
+			func(c *persistence.Commit) {
+				c.Columns = &persistence.Columns{Status: "completed",
+					EndedAt: 5}
+			}))
 		_, err := w.DeleteEnded(w.ctx(), 100, 10)
 		require.NoError(w, err)
 		require.Equal(w, "b1", w.ruleKey("k", false))
@@ -257,7 +268,8 @@ var permits = []storeBehavior{
 	{"a stale commit asks for nothing and releases nothing", func(w *testEnv) {
 		w.createAsking("a", newPermit("a1", "k", 1))
 		stale := changeCommit(appendCommit("a", 7), func(c *persistence.Commit) {
-			c.Permits = &persistence.PermitChanges{Ask: []persistence.PermitRow{newPermit("a2", "k", 1)}, Release: []persistence.PermitID{permitID("a1", "k")}}
+			c.Permits = &persistence.PermitChanges{Ask: []persistence.PermitRow{newPermit("a2", "k",
+				1)}, Release: []persistence.PermitID{permitID("a1", "k")}}
 		})
 		require.ErrorIs(w, w.commitBatch(stale)[0], persistence.ErrStale)
 		again := changeCommit(createCommit("a"), func(c *persistence.Commit) {

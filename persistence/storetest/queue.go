@@ -57,7 +57,8 @@ var queue = []storeBehavior{
 	{"jobs wait in order of time", func(w *testEnv) {
 		w.createQueued(newJob("c", "s", 2), newJob("b", "t", 1), newJob("a", "s", 2), newJob("d", "u", 1))
 		require.Equal(w, []string{"b", "d", "a", "c"}, w.listJobs(nil, 0, "", 9))
-		require.Equal(w, []persistence.QueueRow{newJob("b", "t", 1)}, requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 1)))
+		require.Equal(w, []persistence.QueueRow{newJob("b", "t", 1)},
+			requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 1)))
 	}},
 	{"the queue is read on from a position", func(w *testEnv) {
 		w.createQueued(newJob("c", "s", 2), newJob("b", "t", 1), newJob("a", "s", 2), newJob("d", "u", 1))
@@ -90,7 +91,9 @@ var queue = []storeBehavior{
 		x.Turn, y.Turn = "1", "2"
 		w.createQueued(x, y)
 		require.Equal(w, []persistence.QueueRow{x, y}, requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
-		require.Equal(w, []persistence.QueueRow{y}, requireList[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s"}, 1, "1", 9)))
+		require.Equal(w, []persistence.QueueRow{y},
+			requireList[persistence.QueueRow](w)(w.QueueFor(w.ctx(),
+				persistence.QueueFilter{Service: "s"}, 1, "1", 9)))
 		before, err := w.QueueBefore(w.ctx(), "a", y.JobID, 9)
 		require.NoError(w, err)
 		require.Equal(w, 1, before)
@@ -100,8 +103,10 @@ var queue = []storeBehavior{
 	}},
 	{"a job waits once", func(w *testEnv) {
 		w.createQueued(newJob("a", "s", 1))
-		w.mustCommit(changeCommit(appendCommit("a", 2), func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{newJob("a", "s", 5)} }))
-		require.Equal(w, []persistence.QueueRow{newJob("a", "s", 1)}, requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
+		w.mustCommit(changeCommit(appendCommit("a", 2),
+			func(c *persistence.Commit) { c.Enqueue = []persistence.QueueRow{newJob("a", "s", 5)} }))
+		require.Equal(w, []persistence.QueueRow{newJob("a", "s", 1)},
+			requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), nil, 0, "", 9)))
 	}},
 	{"jobs of many tasks change in one batch", func(w *testEnv) {
 		w.createQueued(newJob("a1", "s", 1))
@@ -140,9 +145,11 @@ var queue = []storeBehavior{
 			}
 			require.Equal(w, tt.want, list, "%+v", tt.filter)
 		}
-		page := requireList[persistence.QueueRow](w)(w.QueueFor(w.ctx(), persistence.QueueFilter{Service: "s", Labels: []string{"gpu"}}, 1, "gpu", 1))
+		page := requireList[persistence.QueueRow](w)(w.QueueFor(w.ctx(),
+			persistence.QueueFilter{Service: "s", Labels: []string{"gpu"}}, 1, "gpu", 1))
 		require.Equal(w, []persistence.QueueRow{newJob("plain", "s", 3)}, page)
-		require.Equal(w, []string{"eu", `o"d'd`}, requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), []string{"s"}, 1, "gpu", 1))[0].Labels)
+		require.Equal(w, []string{"eu", `o"d'd`},
+			requireList[persistence.QueueRow](w)(w.QueueRows(w.ctx(), []string{"s"}, 1, "gpu", 1))[0].Labels)
 	}},
 	{"the services that have jobs are known by name", func(w *testEnv) {
 		services, err := w.QueueServices(w.ctx())
@@ -172,6 +179,7 @@ var queue = []storeBehavior{
 		w.createQueued(newJob("a", "s", 3), newJob("b", "s", 2), newJob("c", "t", 5))
 		depth, err := w.QueueDepth(w.ctx())
 		require.NoError(w, err)
-		require.Equal(w, map[string]persistence.QueueStat{"s": {Waiting: 2, Tasks: 1, Oldest: 2}, "t": {Waiting: 1, Tasks: 1, Oldest: 5}}, depth)
+		require.Equal(w, map[string]persistence.QueueStat{"s": {Waiting: 2, Tasks: 1, Oldest: 2},
+			"t": {Waiting: 1, Tasks: 1, Oldest: 5}}, depth)
 	}},
 }

@@ -82,7 +82,8 @@ var rest = []storeBehavior{
 			}
 		}
 		w.mustCommit(rests...)
-		shards := persistence.ShardSet{persistence.ShardOf("task-000"), persistence.ShardOf("task-001"), persistence.ShardOf("task-002"), persistence.ShardOf("task-003")}
+		shards := persistence.ShardSet{persistence.ShardOf("task-000"),
+			persistence.ShardOf("task-001"), persistence.ShardOf("task-002"), persistence.ShardOf("task-003")}
 		var unfinished []string
 		var due []persistence.Wake
 		for i := range 300 {

@@ -125,7 +125,8 @@ func (w *testEnv) loadTask(id string) *persistence.Record {
 
 // createCommit returns the first commit of a task, with nothing special.
 func createCommit(id string) persistence.Commit {
-	return persistence.Commit{Task: id, Create: &persistence.Create{FlowID: "flow", VersionID: "version", CreatedAt: 1}, Seq: 1, Events: []byte("[1]"), At: 1}
+	return persistence.Commit{Task: id, Create: &persistence.Create{FlowID: "flow",
+		VersionID: "version", CreatedAt: 1}, Seq: 1, Events: []byte("[1]"), At: 1}
 }
 
 // appendCommit returns a commit that only appends a row.

@@ -34,10 +34,14 @@ var schedules = []storeBehavior{
 	{"a schedule comes back as it was put", func(w *testEnv) {
 		want := w.putSchedule(persistence.Schedule{
 			ID: "id", Name: "nightly", FlowID: "flow", Due: 7, Enabled: true, Version: 3, CreatedAt: 1, UpdatedAt: 2,
-			Spec: schedule.Spec{Cron: "30 2 * * *", Timezone: "Europe/Berlin", CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapQueue, JitterMS: 9, StartAt: 4, EndAt: 5},
+			Spec: schedule.Spec{Cron: "30 2 * * *", Timezone: "Europe/Berlin",
+				CatchUp: schedule.CatchUpAll, Overlap: schedule.OverlapQueue, JitterMS: 9,
+				StartAt: 4, EndAt: 5},
 			// Only equality as JSON counts.
 			Params: json.RawMessage(`{"n":12345678901234567890,"a":"ü"}`), Labels: map[string]string{"team": "a"},
-			State: schedule.State{After: 6, Starts: []schedule.Start{{Slot: 5, Cancel: []string{"task"}}}, Queued: 6, LastSlot: 4, LastTask: "t", Error: "e", Begun: 2, Skipped: 1},
+			State: schedule.State{After: 6, Starts: []schedule.Start{{Slot: 5,
+				Cancel: []string{"task"}}}, Queued: 6, LastSlot: 4, LastTask: "t", Error: "e",
+				Begun: 2, Skipped: 1},
 		})
 		got, err := w.Schedule(w.ctx(), "nightly")
 		require.NoError(w, err)
@@ -128,6 +132,7 @@ var schedules = []storeBehavior{
 		n, err := w.DeleteFlow(w.ctx(), "flow", 1)
 		require.NoError(w, err)
 		require.Equal(w, 1, n)
-		require.Equal(w, []string{"b"}, namesOf(requireList[persistence.Schedule](w)(w.ListSchedules(w.ctx(), persistence.ScheduleFilter{}))))
+		require.Equal(w, []string{"b"}, namesOf(requireList[persistence.Schedule](w)(
+			w.ListSchedules(w.ctx(), persistence.ScheduleFilter{}))))
 	}},
 }

@@ -14,7 +14,8 @@ import (
 
 // tasksOf returns a row about tasks of a flow with the given durations.
 func tasksOf(flowID, version string, bucket int64, ms ...int64) persistence.StatsRow {
-	r := persistence.StatsRow{StatsSpot: persistence.StatsSpot{Key: stats.Key{Flow: flowID, Version: version}, Width: persistence.StatsMinute, Bucket: bucket}}
+	r := persistence.StatsRow{StatsSpot: persistence.StatsSpot{Key: stats.Key{Flow: flowID,
+		Version: version}, Width: persistence.StatsMinute, Bucket: bucket}}
 	for _, d := range ms {
 		r.Counts.End(flow.TaskCompleted, "task", bucket, d)
 	}
@@ -83,7 +84,8 @@ var statistics = []storeBehavior{
 		require.Equal(w, []int64{3, 60, 30}, []int64{rows[0].Counts.Completed, rows[0].Counts.Took.Sum(), rows[0].Counts.Took.Max()})
 		nodes := w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true})
 		require.Len(w, nodes, 1)
-		require.Equal(w, []any{int64(2), int64(6), "task"}, []any{nodes[0].Counts.Failed, nodes[0].Counts.Units, nodes[0].Counts.LastFailed})
+		require.Equal(w, []any{int64(2), int64(6), "task"},
+			[]any{nodes[0].Counts.Failed, nodes[0].Counts.Units, nodes[0].Counts.LastFailed})
 	}},
 	{"members that add at the same time lose nothing", func(w *testEnv) {
 		var members sync.WaitGroup
@@ -115,7 +117,9 @@ var statistics = []storeBehavior{
 		require.Empty(w, w.readStats(persistence.StatsFilter{}))
 		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{""}}), 1)
 		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Width: persistence.StatsHour}), 1)
-		require.Equal(w, []persistence.StatsSpot{nodeOf("f", "sub", "a", 0).StatsSpot}, spotsOf(w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true, Scope: "sub", Node: "a"})))
+		require.Equal(w, []persistence.StatsSpot{nodeOf("f", "sub", "a", 0).StatsSpot},
+			spotsOf(w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true,
+				Scope: "sub", Node: "a"})))
 		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true, From: 60_000}), 1)
 		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"f"}, Nodes: true, To: 60_000}), 2)
 	}},
@@ -141,7 +145,8 @@ var statistics = []storeBehavior{
 	{"what comes for a flow that was deleted is left out", func(w *testEnv) {
 		_, err := w.DeleteFlow(w.ctx(), "flow", 10)
 		require.NoError(w, err)
-		require.NoError(w, w.AddStats(w.ctx(), []persistence.StatsRow{tasksOf("", "", 0, 1), tasksOf("flow", "version", 0, 1), nodeOf("flow", "", "a", 0)}))
+		require.NoError(w, w.AddStats(w.ctx(), []persistence.StatsRow{tasksOf("", "", 0, 1),
+			tasksOf("flow", "version", 0, 1), nodeOf("flow", "", "a", 0)}))
 		require.Len(w, w.readStats(persistence.StatsFilter{Flows: []string{"", "flow"}}), 1)
 		require.Empty(w, w.readStats(persistence.StatsFilter{Flows: []string{"flow"}, Nodes: true}))
 	}},

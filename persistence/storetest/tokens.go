@@ -8,7 +8,8 @@ import (
 
 // newToken returns a token with a name.
 func newToken(name string) persistence.Token {
-	return persistence.Token{ID: "id-" + name, Name: name, Role: "viewer", Hash: []byte("hash of " + name), CreatedAt: 5, CreatedBy: "somebody", ExpiresAt: 9}
+	return persistence.Token{ID: "id-" + name, Name: name, Role: "viewer",
+		Hash: []byte("hash of " + name), CreatedAt: 5, CreatedBy: "somebody", ExpiresAt: 9}
 }
 
 var tokens = []storeBehavior{

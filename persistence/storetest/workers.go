@@ -25,10 +25,12 @@ var workers = []storeBehavior{
 		require.Equal(w, []persistence.Worker{b, {ID: "a", RegisteredAt: 6}}, w.listWorkers())
 	}},
 	{"registering again changes all but the first registration", func(w *testEnv) {
-		w.putWorker(persistence.Worker{ID: "a", URL: "old", RegisteredAt: 1, Services: []string{"x"}, Labels: []string{"gpu"}, Secret: "old"})
+		w.putWorker(persistence.Worker{ID: "a", URL: "old", RegisteredAt: 1,
+			Services: []string{"x"}, Labels: []string{"gpu"}, Secret: "old"})
 		w.putWorker(persistence.Worker{ID: "b", RegisteredAt: 2})
 		w.putWorker(persistence.Worker{ID: "b", RegisteredAt: 3, Labels: []string{"eu"}})
-		w.putWorker(persistence.Worker{ID: "a", URL: "new", Type: "t", Services: []string{}, Labels: []string{}, Secret: "new", Load: 3, LastHeartbeat: 9, RegisteredAt: 9})
+		w.putWorker(persistence.Worker{ID: "a", URL: "new", Type: "t", Services: []string{},
+			Labels: []string{}, Secret: "new", Load: 3, LastHeartbeat: 9, RegisteredAt: 9})
 		require.Equal(w, []persistence.Worker{
 			{ID: "a", URL: "new", Type: "t", Services: []string{}, Secret: "new", Load: 3, LastHeartbeat: 9, RegisteredAt: 1},
 			{ID: "b", RegisteredAt: 2, Labels: []string{"eu"}},

@@ -26,7 +26,8 @@ var pushServices = []demoService{
 	{"release", takeBack("reservation", "released")}, {"refund", takeBack("payment", "refunded")}, {"refuse", refuseJob},
 }
 
-var pullServices = []demoService{{"async-transform", asyncTransform}, {"email-service", sendEmail}, {"assess", assessRisk}, {"clauses", splitClauses}}
+var pullServices = []demoService{{"async-transform", asyncTransform}, {"email-service", sendEmail},
+	{"assess", assessRisk}, {"clauses", splitClauses}}
 
 // PushServices returns the names of the services of push workers.
 func PushServices() []string { return serviceNames(pushServices) }

@@ -43,7 +43,8 @@ func start(t *testing.T, offer func(*worker.Worker)) string {
 		urls <- me.URL
 	}))
 	t.Cleanup(engine.Close)
-	w := worker.New(worker.Config{Server: engine.URL, Push: true, URL: "http://127.0.0.1:0", Secret: secret, Logger: slog.New(slog.DiscardHandler)})
+	w := worker.New(worker.Config{Server: engine.URL, Push: true, URL: "http://127.0.0.1:0",
+		Secret: secret, Logger: slog.New(slog.DiscardHandler)})
 	offer(w)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -87,23 +88,26 @@ func TestServices(t *testing.T) {
 		"rows of no text":                  {"rows", `1`, `{}`, `null`, "expected a text in CSV"},
 		"rows of different lengths":        {"rows", `"a,b\n1"`, `{}`, `null`, "record on line 2: wrong number of fields"},
 		"rows of nothing":                  {"rows", `""`, `{}`, `[]`, ""},
-		"price of a row":                   {"price", `{"sku":"A","quantity":2,"price":1.5}`, `{}`, `{"price":1.5,"quantity":2,"sku":"A","total":3}`, ""},
-		"price of a bad row":               {"price", `{"sku":"A","quantity":"x","price":1}`, `{}`, `null`, "quantity and price of A must be numbers"},
-		"store a list":                     {"store", `[1,2]`, `{}`, `{"stored":2}`, ""},
-		"store what is none":               {"store", `1`, `{}`, `null`, "bad input"},
-		"reserve for an order":             {"reserve", `{"order":7}`, `{}`, `{"reservation":"R-7"}`, ""},
-		"pay nothing in particular":        {"pay", `{}`, `{}`, `null`, "expected an object with order"},
-		"ship an order":                    {"ship", `{"order":"x"}`, `{}`, `{"parcel":"S-x"}`, ""},
-		"release what is reserved":         {"release", `{"reservation":"R-7"}`, `{}`, `{"released":"R-7"}`, ""},
-		"refund what is not paid":          {"refund", `null`, `{}`, `null`, "expected an object with payment"},
-		"refuse for a reason":              {"refuse", `null`, `{"reason":"no"}`, `null`, "no"},
-		"refuse for none":                  {"refuse", `null`, `{}`, `null`, "refused"},
-		"assess a large contract":          {"assess", `{"run":{"amount":1000}}`, `{}`, `{"risk":"high"}`, ""},
-		"assess a small contract":          {"assess", `{"run":{"amount":1}}`, `{}`, `{"risk":"low"}`, ""},
-		"assess without an amount":         {"assess", `{"run":1}`, `{}`, `null`, "expected run.amount"},
-		"clauses of a contract":            {"clauses", `{"run":{"text":"One. Two."}}`, `{}`, `["One","Two"]`, ""},
-		"clauses of nothing":               {"clauses", `{}`, `{}`, `null`, "expected run.text"},
-		"a service that does not exist":    {"other", `null`, `{}`, `null`, "unknown service: other"},
+		"price of a row": {"price", `{"sku":"A","quantity":2,"price":1.5}`, `{}`,
+			`{"price":1.5,"quantity":2,"sku":"A","total":3}`, ""},
+		"price of a bad row": {"price", `{"sku":"A","quantity":"x","price":1}`, `{}`,
+			`null`, "quantity and price of A must be numbers"},
+		"store a list":              {"store", `[1,2]`, `{}`, `{"stored":2}`, ""},
+		"store what is none":        {"store", `1`, `{}`, `null`, "bad input"},
+		"reserve for an order":      {"reserve", `{"order":7}`, `{}`, `{"reservation":"R-7"}`, ""},
+		"pay nothing in particular": {"pay", `{}`, `{}`, `null`, "expected an object with order"},
+		"ship an order":             {"ship", `{"order":"x"}`, `{}`, `{"parcel":"S-x"}`, ""},
+		"release what is reserved":  {"release", `{"reservation":"R-7"}`, `{}`, `{"released":"R-7"}`, ""},
+		"refund what is not paid":   {"refund", `null`, `{}`, `null`, "expected an object with payment"},
+		"refuse for a reason":       {"refuse", `null`, `{"reason":"no"}`, `null`, "no"},
+		"refuse for none":           {"refuse", `null`, `{}`, `null`, "refused"},
+		"assess a large contract":   {"assess", `{"run":{"amount":1000}}`, `{}`, `{"risk":"high"}`, ""},
+		"assess a small contract":   {"assess", `{"run":{"amount":1}}`, `{}`, `{"risk":"low"}`, ""},
+		"assess without an amount":  {"assess", `{"run":1}`, `{}`, `null`, "expected run.amount"},
+		"clauses of a contract": {"clauses", `{"run":{"text":"One. Two."}}`, `{}`,
+			`["One","Two"]`, ""},
+		"clauses of nothing":            {"clauses", `{}`, `{}`, `null`, "expected run.text"},
+		"a service that does not exist": {"other", `null`, `{}`, `null`, "unknown service: other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := `{"input":` + tt.input + `,"params":` + tt.params + `}`

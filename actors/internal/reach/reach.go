@@ -49,14 +49,15 @@ func (n Networks) named(addr netip.Addr) bool {
 // Dialer returns a dialer that connects only to allowed addresses, because a name may resolve
 // differently at the time of the call. who is a plural noun for error texts.
 func (n Networks) Dialer(who string) *net.Dialer {
-	return &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-		to, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return fmt.Errorf("connect to %s: %w", address, err)
-		}
-		if !n.Allowed(to.Addr()) {
-			return fmt.Errorf("connect to %s: %s are %w there", address, who, ErrNotAllowed)
-		}
-		return nil
-	}}
+	return &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second,
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			to, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return fmt.Errorf("connect to %s: %w", address, err)
+			}
+			if !n.Allowed(to.Addr()) {
+				return fmt.Errorf("connect to %s: %s are %w there", address, who, ErrNotAllowed)
+			}
+			return nil
+		}}
 }

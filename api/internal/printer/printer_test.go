@@ -68,13 +68,16 @@ func TestAnswersAreWhatTheLibraryWouldWrite(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := all{
 			embedded: embedded{ID: rapid.String().Draw(t, "id"), Note: rawValues(t, "note")},
-			Raw:      rawValues(t, "raw"), Maybe: rawValues(t, "maybe"), Text: Text{map[string]json.RawMessage{"<x>": rawValues(t, "text")}},
+			Raw:      rawValues(t, "raw"), Maybe: rawValues(t, "maybe"),
+			Text:  Text{map[string]json.RawMessage{"<x>": rawValues(t, "text")}},
 			Named: rapid.String().Draw(t, "named"), Hidden: "x", Rows: rows(t), NoRows: rows(t), private: rawValues(t, "private"),
-			Labels: rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "labels"), At: wire.Millis(rapid.Int64Range(0, 1).Draw(t, "at") * 1e12),
+			Labels: rapid.MapOf(rapid.String(), rapid.String()).Draw(t, "labels"),
+			At:     wire.Millis(rapid.Int64Range(0, 1).Draw(t, "at") * 1e12),
 		}
 		if rapid.Bool().Draw(t, "full") {
 			v.Map = map[string]json.RawMessage{"b": rawValues(t, "b"), "a\"<": rawValues(t, "a"), "": nil}
-			v.Pointer, v.NoPointer, v.Any = &row{}, &row{N: 1}, map[string]any{"row": row{Output: rawValues(t, "any")}, "x": []any{nil, 1.5}}
+			v.Pointer, v.NoPointer, v.Any = &row{}, &row{N: 1},
+				map[string]any{"row": row{Output: rawValues(t, "any")}, "x": []any{nil, 1.5}}
 		}
 		require.Equal(t, marshaled(t, v), written(t, v))
 		require.Equal(t, marshaled(t, []*all{&v, nil}), written(t, []*all{&v, nil}))
@@ -96,8 +99,10 @@ func written(t require.TestingT, v any) string {
 }
 
 func TestWhatIsNoValueOfAUserIsWrittenByTheLibrary(t *testing.T) {
-	for _, v := range []any{nil, 1, "<a>", true, []string{}, []int(nil), map[string]int{"b": 1, "a": 2}, struct{}{}, time.Unix(0, 0).UTC(), Text{"a\"b\n"}, Text{},
-		wire.TaskSummary{ID: "x"}, &wire.Page[wire.Run]{Items: []wire.Run{{State: "ok"}}}, json.RawMessage(`{"a":"\u2028"}`), (*row)(nil), []json.RawMessage{nil, []byte("1")}} {
+	for _, v := range []any{nil, 1, "<a>", true, []string{}, []int(nil),
+		map[string]int{"b": 1, "a": 2}, struct{}{}, time.Unix(0, 0).UTC(), Text{"a\"b\n"}, Text{},
+		wire.TaskSummary{ID: "x"}, &wire.Page[wire.Run]{Items: []wire.Run{{State: "ok"}}},
+		json.RawMessage(`{"a":"\u2028"}`), (*row)(nil), []json.RawMessage{nil, []byte("1")}} {
 		require.Equal(t, marshaled(t, v), written(t, v))
 	}
 	err := JSON(&bytes.Buffer{}, []any{func() {}}, "")

@@ -84,7 +84,9 @@ func fieldsOf(t reflect.Type) (fields []structField) {
 		if name == "" {
 			name = f.Name
 		}
-		fields = append(fields, structField{f.Index, strconv.Quote(name) + ":", strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero"), isPlain(f.Type), f.Type == timeType})
+		fields = append(fields, structField{f.Index, strconv.Quote(name) + ":",
+			strings.Contains(options, "omitempty"), strings.Contains(options, "omitzero"),
+			isPlain(f.Type), f.Type == timeType})
 	}
 	return fields
 }

@@ -47,7 +47,8 @@ func TestCloudRunJobIsTrackedUntilItEnds(t *testing.T) {
 	require.Equal(t, 1, e.TaskCount)
 	require.Equal(t, "600s", e.Timeout)
 	for name, want := range map[string]string{
-		"TABLE": `a "b"`, "N": "7", "ORK_INPUT_JSON": `{"day":"monday"}`, "ORK_ATTEMPT": "1", "ORK_TASK_NAME": "load", "ORK_WORKFLOW_NAME": "c1",
+		"TABLE": `a "b"`, "N": "7", "ORK_INPUT_JSON": `{"day":"monday"}`, "ORK_ATTEMPT": "1",
+		"ORK_TASK_NAME": "load", "ORK_WORKFLOW_NAME": "c1",
 		"task_name": "load", "workflow_name": "c1", "task_index": "0", "max_retries": "1", "timeout_seconds": "600",
 	} {
 		require.Equal(t, want, e.Env[name], name)
@@ -116,7 +117,8 @@ func TestTransientErrorsAreRetriedAndOthersAreReported(t *testing.T) {
 		fakes.Refusal{Match: "/denied:run", Status: 403, Text: "Permission 'run.jobs.run' denied"},
 		fakes.Refusal{Match: "/silent:run", Done: true}, // the answer is lost
 		fakes.Refusal{Match: "/silent:run", Done: true, Status: 502, Text: "bad gateway"})
-	r := m.run("c3", nil, `busy: {executor: cloudrun, job: busy}`, `denied: {executor: cloudrun, job: denied}`, `silent: {executor: cloudrun, job: silent}`)
+	r := m.run("c3", nil, `busy: {executor: cloudrun, job: busy}`,
+		`denied: {executor: cloudrun, job: denied}`, `silent: {executor: cloudrun, job: silent}`)
 	r.ends("failed")
 	require.Len(t, g.Run.Executions("busy"), 1)
 	require.Equal(t, "success", r.task("busy")["status"])
@@ -169,7 +171,8 @@ func TestCanceledExecutionIsNotAwaited(t *testing.T) {
 	late.ends("failed")
 	require.Equal(t, "execution timeout", late.task("late")["error"])
 	for _, job := range []string{"endless", "late"} {
-		require.Eventually(t, func() bool { return g.Run.Executions(job)[0].Cancels > 0 }, patience, 20*time.Millisecond, "%s: %v", job, g.Requests())
+		require.Eventually(t, func() bool { return g.Run.Executions(job)[0].Cancels > 0 }, patience,
+			20*time.Millisecond, "%s: %v", job, g.Requests())
 		require.Equal(t, 1, g.Run.Executions(job)[0].Cancels)
 	}
 }

@@ -40,7 +40,9 @@ func filing(t *testing.T, name, script, more string) string {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	lines := fmt.Sprintf(`put() { '%s' put "$@"; }; get() { '%[1]s' get "$@"; }; work() { '%[1]s' work "$@"; }; say() { put status.json "$1"; }; %s`, self, strings.ReplaceAll(script, "\n", "; "))
+	lines := fmt.Sprintf(`put() { '%s' put "$@"; }; get() { '%[1]s' get "$@"; }; work() { `+
+		`'%[1]s' work "$@"; }; say() { put status.json "$1"; }; %s`, self,
+		strings.ReplaceAll(script, "\n", "; "))
 	command, err := json.Marshal(lines)
 	require.NoError(t, err)
 	return fmt.Sprintf("%s: {executor: process, command: %s, exec: {report: object_store}, %s}", name, command, more)
@@ -76,13 +78,16 @@ func TestWorkersReportByFilesInBucketsOfAllClouds(t *testing.T) {
 				lines = append(lines, filing(t, w.name, w.script, w.more))
 			}
 			programs := m.run("reports", nil, lines...)
-			killed, many, canceled := m.waiting("killed", obj{"heartbeat_timeout": 5, "retry": obj{"max_attempts": 2}}), m.waiting("many", obj{"each": obj{"count": 60}}), m.waiting("canceled", nil)
+			killed, many, canceled := m.waiting("killed",
+				obj{"heartbeat_timeout": 5, "retry": obj{"max_attempts": 2}}),
+				m.waiting("many", obj{"each": obj{"count": 60}}), m.waiting("canceled", nil)
 			absent := m.waiting("absent", obj{"start_timeout": "8s"})
 			absent.specs(1, 1)
 			require.Equal(t, []any{"dispatched", nil}, []any{absent.task("a")["status"], absent.task("a")["started_at"]})
 			calledOff(canceled)
 			absent.ends("failed")
-			require.Equal(t, []any{"failed", "job never started", nil}, []any{absent.task("a")["status"], absent.task("a")["error"], absent.task("a")["started_at"]})
+			require.Equal(t, []any{"failed", "job never started", nil},
+				[]any{absent.task("a")["status"], absent.task("a")["error"], absent.task("a")["started_at"]})
 			manyWorkers(many)
 			killedWorker(killed)
 			programs.ends("failed")

@@ -20,9 +20,11 @@ func TestKubernetesJobIsStartedFollowedAndDeleted(t *testing.T) {
 	t.Parallel()
 	k := fakes.NewKubernetes(t)
 	ends := make(chan struct{})
-	k.Behave("example/train:1", fakes.Image{Prints: []string{"begun", `ORK_OUTPUT:{"rows": 3}`, "ended"}, Takes: 1500 * time.Millisecond, Until: ends})
+	k.Behave("example/train:1", fakes.Image{Prints: []string{"begun", `ORK_OUTPUT:{"rows": 3}`,
+		"ended"}, Takes: 1500 * time.Millisecond, Until: ends})
 	m := inKubernetes(t, k)
-	r := m.run("k1", obj{"day": "monday"}, `train: {executor: kubernetes, image: "example/train:1", command: "train --day $DAY", env: {DAY: "$(date) $x"}, timeout: 600,
+	r := m.run("k1", obj{"day": "monday"},
+		`train: {executor: kubernetes, image: "example/train:1", command: "train --day $DAY", env: {DAY: "$(date) $x"}, timeout: 600,
     config: {namespace: others, service_account: trainer, pull: always}, resources: {cpu: 500, memory: 512Mi}}`)
 	r.until("train", "running")
 	require.Eventually(t, func() bool {
@@ -51,7 +53,9 @@ func TestKubernetesJobIsStartedFollowedAndDeleted(t *testing.T) {
 	spec := j.Spec.Template.Spec
 	require.EqualValues(t, 0, *j.Spec.BackoffLimit)
 	require.EqualValues(t, 660, *j.Spec.ActiveDeadlineSeconds)
-	require.Equal(t, []any{"trainer", "Never", "Always"}, []any{spec.ServiceAccountName, string(spec.RestartPolicy), string(spec.Containers[0].ImagePullPolicy)})
+	require.Equal(t, []any{"trainer", "Never", "Always"},
+		[]any{spec.ServiceAccountName, string(spec.RestartPolicy),
+			string(spec.Containers[0].ImagePullPolicy)})
 	require.Equal(t, "500m", spec.Containers[0].Resources.Limits.Cpu().String())
 	require.Equal(t, "512Mi", spec.Containers[0].Resources.Limits.Memory().String())
 }
@@ -66,19 +70,24 @@ func TestFailedKubernetesJobReportsTheReason(t *testing.T) {
 	k.Behave("evicted", fakes.Image{Evicted: true})
 	m := inKubernetes(t, k)
 	k.Refuse(fakes.Refusal{Match: "/namespaces/others/jobs", Status: 403, Text: "jobs.batch is forbidden"})
-	r := m.run("k2", nil, `exits: {executor: kubernetes, image: exits}`, `says: {executor: kubernetes, image: says}`, `oom: {executor: kubernetes, image: oom, resources: {memory: 64Mi}}`,
+	r := m.run("k2", nil, `exits: {executor: kubernetes, image: exits}`,
+		`says: {executor: kubernetes, image: says}`,
+		`oom: {executor: kubernetes, image: oom, resources: {memory: 64Mi}}`,
 		`missing: {executor: kubernetes, image: missing}`, `evicted: {executor: kubernetes, image: evicted, retries: 1}`,
-		`elsewhere: {executor: kubernetes, image: exits, config: {namespace: kube-system}}`, `denied: {executor: kubernetes, image: exits, config: {namespace: others}}`)
+		`elsewhere: {executor: kubernetes, image: exits, config: {namespace: kube-system}}`,
+		`denied: {executor: kubernetes, image: exits, config: {namespace: others}}`)
 	r.ends("failed")
 	for name, want := range map[string]string{
-		"exits": "exit status 3: oops", "says": "no rows", "oom": "out of memory (limit 64Mi)", "evicted": "The node was low on resource: memory.",
+		"exits": "exit status 3: oops", "says": "no rows", "oom": "out of memory (limit 64Mi)",
+		"evicted":   "The node was low on resource: memory.",
 		"missing":   "the container cannot be started: ImagePullBackOff: Back-off pulling image",
 		"elsewhere": `the namespace "kube-system" is not allowed; the operator of this server can name it with --kubernetes-namespace`,
 		"denied":    "Kubernetes answers 403: jobs.batch is forbidden",
 	} {
 		require.Equal(t, want, r.task(name)["error"], name)
 	}
-	for name, ran := range map[string]bool{"exits": true, "says": true, "oom": true, "missing": false, "elsewhere": false, "denied": false} {
+	for name, ran := range map[string]bool{"exits": true, "says": true, "oom": true,
+		"missing": false, "elsewhere": false, "denied": false} {
 		require.Equal(t, ran, r.task(name)["started_at"] != nil, "%s: a pod that waits does not run", name)
 	}
 	require.EqualValues(t, 2, r.task("evicted")["attempt"])
@@ -97,7 +106,8 @@ func TestKubernetesJobsNeedNamespaces(t *testing.T) {
 	k := fakes.NewKubernetes(t)
 	r := newMember(t, nil, "--kubernetes-config", k.Config(t)).run("k3", nil, `a: {executor: kubernetes, image: i}`)
 	r.ends("failed")
-	require.Equal(t, "jobs of Kubernetes are not allowed on this server; its operator can name namespaces for them with --kubernetes-namespace", r.task("a")["error"])
+	require.Equal(t, "jobs of Kubernetes are not allowed on this server; its operator can name "+
+		"namespaces for them with --kubernetes-namespace", r.task("a")["error"])
 	require.Empty(t, k.Requests())
 }
 
@@ -107,7 +117,9 @@ func TestKilledMemberTakesOverItsKubernetesJobs(t *testing.T) {
 	ends := make(chan struct{})
 	k.Behave("i", fakes.Image{Prints: []string{"one", "two", "three", "7"}, Takes: 2 * time.Second, Until: ends})
 	m := inKubernetes(t, k)
-	k.Refuse(fakes.Refusal{Match: "/namespaces/flows/jobs", Status: 503}, fakes.Refusal{Match: "POST /apis/batch/v1/namespaces/flows/jobs", Done: true, Then: func() { m.process.Kill() }})
+	k.Refuse(fakes.Refusal{Match: "/namespaces/flows/jobs", Status: 503},
+		fakes.Refusal{Match: "POST /apis/batch/v1/namespaces/flows/jobs", Done: true,
+			Then: func() { m.process.Kill() }})
 	r := m.run("k4", nil, `a: {executor: kubernetes, image: i}`)
 	<-m.process.Done()
 	m.start()

@@ -43,7 +43,8 @@ func TestLiveCloudRun(t *testing.T) {
 // TestLiveKubernetes runs a pod of a real cluster.
 func TestLiveKubernetes(t *testing.T) {
 	m := live(t, "--kubernetes-namespace", needs(t, "NAMESPACE"))
-	r := m.run("live", obj{"n": 1}, `a: {executor: kubernetes, image: busybox, command: "echo begun; sleep 2; echo ORK_OUTPUT:$ORK_INPUT_JSON", timeout: 600}`)
+	r := m.run("live", obj{"n": 1}, `a: {executor: kubernetes, image: busybox, command: "echo `+
+		`begun; sleep 2; echo ORK_OUTPUT:$ORK_INPUT_JSON", timeout: 600}`)
 	r.ends("success")
 	require.Equal(t, obj{"n": 1.0}, r.task("a")["output"])
 }

@@ -24,7 +24,8 @@ func TestALargeInputNeedsAnObjectStore(t *testing.T) {
 	input := obj{"text": strings.Repeat("x", 40_000)}
 	none := newMember(t, g).run("c6", input, `load: {executor: cloudrun, job: load}`)
 	none.ends("failed")
-	require.Regexp(t, `the input has 400\d\d bytes, and a variable of Cloud Run at most 32768: it needs an object store \(--object-store\), where the job finds it`, none.task("load")["error"])
+	require.Regexp(t, `the input has 400\d\d bytes, and a variable of Cloud Run at most 32768: `+
+		`it needs an object store \(--object-store\), where the job finds it`, none.task("load")["error"])
 	require.Empty(t, g.Run.Executions("load"))
 
 	for _, kind := range kinds {

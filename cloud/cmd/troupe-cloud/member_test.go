@@ -78,7 +78,9 @@ func newMember(t *testing.T, g *fakes.Google, args ...string) *member {
 	address, err := ports.FreeAddress()
 	require.NoError(t, err)
 	m := &member{T: t, dir: t.TempDir(), address: address, env: environment()}
-	m.args = append([]string{"serve", "--listen", address, "--store", "sqlite:" + filepath.Join(m.dir, "t.db"), "--cloud-project", "p", "--cloud-region", "r", "--log-level", "debug"}, args...)
+	m.args = append([]string{"serve", "--listen", address, "--store",
+		"sqlite:" + filepath.Join(m.dir, "t.db"), "--cloud-project", "p", "--cloud-region", "r",
+		"--log-level", "debug"}, args...)
 	if g != nil {
 		for _, api := range []string{"run", "bigquery", "dataproc", "secretmanager"} {
 			m.args = append(m.args, "--cloud-endpoint", api+"="+g.URL)
@@ -92,7 +94,8 @@ func newMember(t *testing.T, g *fakes.Google, args ...string) *member {
 // environment returns our environment without settings of the tester.
 func environment() (env []string) {
 	for _, entry := range os.Environ() {
-		if !strings.HasPrefix(entry, "TROUPE_") && !strings.HasPrefix(entry, "GOOGLE_") && !strings.HasPrefix(entry, "GCP_") && !strings.HasPrefix(entry, "KUBE") {
+		if !strings.HasPrefix(entry, "TROUPE_") && !strings.HasPrefix(entry, "GOOGLE_") &&
+			!strings.HasPrefix(entry, "GCP_") && !strings.HasPrefix(entry, "KUBE") {
 			env = append(env, entry)
 		}
 	}
@@ -159,7 +162,8 @@ func (m *member) call(method, path string, body any) (status int, answer obj) {
 // register registers a workflow; each task is a line of YAML.
 func (m *member) register(name string, tasks ...string) {
 	m.Helper()
-	status, answer := m.call("POST", "/api/workflows", obj{"yaml": "name: " + name + "\ntasks:\n  " + strings.Join(tasks, "\n  ") + "\n", "replace": true})
+	status, answer := m.call("POST", "/api/workflows",
+		obj{"yaml": "name: " + name + "\ntasks:\n  " + strings.Join(tasks, "\n  ") + "\n", "replace": true})
 	require.Equal(m, 200, status, "%v", answer)
 }
 
@@ -201,7 +205,11 @@ func (r *run) task(name string) obj {
 // ends waits for the end and checks its status.
 func (r *run) ends(status string) *run {
 	r.Helper()
-	assert.Eventually(r, func() bool { s := r.status(); return s == "success" || s == "failed" || s == "cancelled" }, patience, 20*time.Millisecond)
+	assert.Eventually(r, func() bool {
+		s := r.status()
+		return s == "success" || s == "failed" ||
+			s == "cancelled"
+	}, patience, 20*time.Millisecond)
 	require.Equal(r, status, r.status(), "%v", r.read())
 	return r
 }
@@ -225,5 +233,6 @@ func (r *run) printed(want ...string) {
 // until waits for a task's status.
 func (r *run) until(task, status string) {
 	r.Helper()
-	require.Eventually(r, func() bool { return r.task(task)["status"] == status }, patience, 20*time.Millisecond, "%s is to be %s", task, status)
+	require.Eventually(r, func() bool { return r.task(task)["status"] == status }, patience,
+		20*time.Millisecond, "%s is to be %s", task, status)
 }

@@ -37,7 +37,8 @@ func shelfOf(ctx context.Context, address string) (shelf, error) {
 		own, err := config.LoadDefaultConfig(ctx)
 		return amazon{s3.NewFromConfig(own, func(o *s3.Options) { o.UsePathStyle = true })}, err
 	case "azblob":
-		at, account := url.URL{Scheme: os.Getenv("AZURE_STORAGE_PROTOCOL"), Host: os.Getenv("AZURE_STORAGE_DOMAIN")}, os.Getenv("AZURE_STORAGE_ACCOUNT")
+		at, account := url.URL{Scheme: os.Getenv("AZURE_STORAGE_PROTOCOL"),
+			Host: os.Getenv("AZURE_STORAGE_DOMAIN")}, os.Getenv("AZURE_STORAGE_ACCOUNT")
 		key, err := azblob.NewSharedKeyCredential(account, os.Getenv("AZURE_STORAGE_KEY"))
 		if err != nil {
 			return nil, err

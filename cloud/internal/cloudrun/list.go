@@ -87,7 +87,8 @@ func (l *listCache) findStatus(ctx context.Context, name string, pause time.Dura
 	job, _, _ := strings.Cut(name, "/executions/")
 	one := l.listOf(job)
 	if since, open := one.noteWaiting(name); len(open) >= many {
-		all, err := one.readSnapshot(ctx, time.Now().Add(-pause), func(*listSnapshot) bool { return true }, func(s *listSnapshot) bool { return s.hasAll(open) })
+		all, err := one.readSnapshot(ctx, time.Now().Add(-pause),
+			func(*listSnapshot) bool { return true }, func(s *listSnapshot) bool { return s.hasAll(open) })
 		if err != nil {
 			return nil, err
 		}

@@ -81,12 +81,16 @@ func (s *Service) fullName(w *execSpec) (string, error) {
 			project = ""
 		}
 		if project = cmp.Or(project, s.opts.Project); project == "" {
-			return "", flow.Errorf(flow.Invalid, "the job %.100q has no project: say config: {project: ID}, or have the operator say --cloud-project", w.Job)
+			return "", flow.Errorf(flow.Invalid,
+				"the job %.100q has no project: say config: {project: ID}, or have the operator "+
+					"say --cloud-project", w.Job)
 		}
 		name = fmt.Sprintf("projects/%s/locations/%s/jobs/%s", project, cmp.Or(w.Config.Region, s.opts.Region), name)
 	}
 	if !jobForm.MatchString(name) {
-		return "", flow.Errorf(flow.Invalid, "%.300q is no job of Cloud Run: it has a name, or a full one such as projects/P/locations/R/jobs/J", name)
+		return "", flow.Errorf(flow.Invalid,
+			"%.300q is no job of Cloud Run: it has a name, or a full one such as "+
+				"projects/P/locations/R/jobs/J", name)
 	}
 	return name, nil
 }

@@ -96,14 +96,16 @@ func (s *Service) readNote(x flow.External) (n executionNote, err error) {
 	}
 	n.Execution = cmp.Or(n.ID, x.ID)
 	if !strings.Contains(n.Execution, "/") {
-		n.Execution = fmt.Sprintf("projects/%s/locations/%s/jobs/%s/executions/%s", cmp.Or(n.Project, s.opts.Project), cmp.Or(n.Region, s.opts.Region), n.Job, n.Execution)
+		n.Execution = fmt.Sprintf("projects/%s/locations/%s/jobs/%s/executions/%s",
+			cmp.Or(n.Project, s.opts.Project), cmp.Or(n.Region, s.opts.Region), n.Job, n.Execution)
 	}
 	return n, s.checkForm(n.Execution)
 }
 
 func (s *Service) checkForm(execution string) error {
 	if !executionForm.MatchString(execution) {
-		return fmt.Errorf("%.300q is no execution of Cloud Run: it has a project, region, job_name and execution_id, or its full name", execution)
+		return fmt.Errorf("%.300q is no execution of Cloud Run: it has a project, region, "+
+			"job_name and execution_id, or its full name", execution)
 	}
 	return nil
 }
@@ -130,7 +132,8 @@ func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 	case google.Status(err) == http.StatusNotFound:
 		return flow.ExternalStatus{Ended: true, Error: "the execution is gone"}, nil
 	case err != nil:
-		return flow.ExternalStatus{Again: max(pause, google.RetryAfter(err))}, fmt.Errorf("the execution of Cloud Run: %s", google.Text(err))
+		return flow.ExternalStatus{Again: max(pause, google.RetryAfter(err))},
+			fmt.Errorf("the execution of Cloud Run: %s", google.Text(err))
 	case !e.status.Ended:
 		return flow.ExternalStatus{Again: pause, BeganAt: e.status.BeganAt}, nil
 	case e.status.Error == "" && n.Files != nil:

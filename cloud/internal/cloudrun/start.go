@@ -31,7 +31,8 @@ func (s *Service) Start(ctx context.Context, job flow.Job, lost bool) flow.Repor
 	if err != nil {
 		return flow.Report{Error: err.Error()}
 	}
-	return flow.Report{Worker: e.name, URL: e.logs, Deferred: []flow.External{{Service: Name, ID: e.name, Data: data, Pending: e.status.BeganAt == 0}}}
+	return flow.Report{Worker: e.name, URL: e.logs,
+		Deferred: []flow.External{{Service: Name, ID: e.name, Data: data, Pending: e.status.BeganAt == 0}}}
 }
 
 // beginExecution tries until an execution is started or Cloud Run rejects it.

@@ -28,7 +28,8 @@ func TestOrphanedExecutionIsCanceledUntilThatSucceeds(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 
-	report := s.Start(t.Context(), flow.Job{Task: "task-1", Exec: &flow.Exec{Type: flow.ExecOutside, Service: Name}, Params: json.RawMessage(`{"exec": {"job": "endless"}}`)}, false)
+	report := s.Start(t.Context(), flow.Job{Task: "task-1", Exec: &flow.Exec{Type: flow.ExecOutside,
+		Service: Name}, Params: json.RawMessage(`{"exec": {"job": "endless"}}`)}, false)
 	require.Empty(t, report.Error)
 	require.Eventually(t, func() bool { return g.Run.Executions("endless")[0].Cancels == 1 }, time.Minute, 50*time.Millisecond)
 }

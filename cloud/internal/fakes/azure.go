@@ -84,7 +84,8 @@ func (a *Azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.listBlobs(w, container, query)
 	case name != "" && r.Method == http.MethodPut:
 		a.writeBlob(w, r, container+"/"+name, blobs, name, body)
-	case name != "" && query.Get("comp") == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete):
+	case name != "" && query.Get("comp") == "" && (r.Method == http.MethodGet ||
+		r.Method == http.MethodHead || r.Method == http.MethodDelete):
 		readAzure(w, r, blobs, name)
 	default:
 		refuseAzure(w, http.StatusBadRequest, "UnsupportedHttpVerb", "The resource doesn't support specified Http Verb.")
@@ -99,7 +100,8 @@ func (a *Azure) isSigned(r *http.Request) bool {
 		length = strconv.FormatInt(r.ContentLength, 10)
 	}
 	h := r.Header
-	lines := []string{r.Method, h.Get("Content-Encoding"), h.Get("Content-Language"), length, h.Get("Content-MD5"), h.Get("Content-Type"), h.Get("Date"),
+	lines := []string{r.Method, h.Get("Content-Encoding"), h.Get("Content-Language"), length,
+		h.Get("Content-MD5"), h.Get("Content-Type"), h.Get("Date"),
 		h.Get("If-Modified-Since"), h.Get("If-Match"), h.Get("If-None-Match"), h.Get("If-Unmodified-Since"), h.Get("Range")}
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		if own := strings.ToLower(name); strings.HasPrefix(own, "x-ms-") {
@@ -203,7 +205,8 @@ func readAzure(w http.ResponseWriter, r *http.Request, blobs map[string]*azureBl
 	if asked := r.Header.Get("x-ms-range"); asked != "" {
 		from, to, ok := partOf(asked, len(b.value))
 		if !ok {
-			refuseAzure(w, http.StatusRequestedRangeNotSatisfiable, "InvalidRange", "The range specified is invalid for the current size of the resource.")
+			refuseAzure(w, http.StatusRequestedRangeNotSatisfiable, "InvalidRange",
+				"The range specified is invalid for the current size of the resource.")
 			return
 		}
 		hashed, status, value = "x-ms-blob-content-md5", http.StatusPartialContent, b.value[from:to]
@@ -264,7 +267,8 @@ type azureListed struct {
 
 // listBlobs returns a page of blobs, and of the folders between a prefix and a delimiter.
 func (a *Azure) listBlobs(w http.ResponseWriter, container string, query url.Values) {
-	answer := azureList{Endpoint: a.URL, Container: container, Prefix: query.Get("prefix"), Marker: query.Get("marker"), Delimiter: query.Get("delimiter"), MaxResults: 5000}
+	answer := azureList{Endpoint: a.URL, Container: container, Prefix: query.Get("prefix"),
+		Marker: query.Get("marker"), Delimiter: query.Get("delimiter"), MaxResults: 5000}
 	if most, err := strconv.Atoi(query.Get("maxresults")); err == nil {
 		answer.MaxResults = most
 	}

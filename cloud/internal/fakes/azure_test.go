@@ -50,7 +50,8 @@ func TestAzureClientAcceptsTheFakeBlobStorage(t *testing.T) {
 	}
 	require.NoError(t, put("a/b", "0123456789", &azblob.UploadStreamOptions{AccessConditions: absent}))
 	require.True(t, bloberror.HasCode(put("a/b", "x", &azblob.UploadStreamOptions{AccessConditions: absent}), bloberror.BlobAlreadyExists))
-	for want, part := range map[string]blob.HTTPRange{"0123456789": {}, "345": {Offset: 3, Count: 3}, "89": {Offset: 8, Count: 7}, "6789": {Offset: 6}} {
+	for want, part := range map[string]blob.HTTPRange{"0123456789": {},
+		"345": {Offset: 3, Count: 3}, "89": {Offset: 8, Count: 7}, "6789": {Offset: 6}} {
 		text, err := blobText(t, c, "a/b", part)
 		require.NoError(t, err)
 		require.Equal(t, want, text)
@@ -75,7 +76,8 @@ func TestAzureClientAcceptsTheFakeBlobStorage(t *testing.T) {
 func TestAzureClientWritesInBlocksAndListsInPages(t *testing.T) {
 	c := inAzure(t, fakes.AzureKey)
 	long := strings.Repeat("0123456789", 300_000)
-	_, err := c.NewBlockBlobClient("a b/long?").UploadStream(t.Context(), bytes.NewReader([]byte(long)), &azblob.UploadStreamOptions{BlockSize: 1 << 20})
+	_, err := c.NewBlockBlobClient("a b/long?").UploadStream(t.Context(),
+		bytes.NewReader([]byte(long)), &azblob.UploadStreamOptions{BlockSize: 1 << 20})
 	require.NoError(t, err)
 	text, err := blobText(t, c, "a b/long?", blob.HTTPRange{})
 	require.NoError(t, err)
@@ -95,7 +97,9 @@ func TestAzureClientWritesInBlocksAndListsInPages(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"a b/long?", "runs/1/a", "runs/1/b", "runs/2/a", "runs/c"}, flat)
-	for pages := c.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: to.Ptr("runs/"), MaxResults: to.Ptr[int32](1)}); pages.More(); {
+	for pages := c.NewListBlobsHierarchyPager("/",
+		&container.ListBlobsHierarchyOptions{Prefix: to.Ptr("runs/"),
+			MaxResults: to.Ptr[int32](1)}); pages.More(); {
 		page, err := pages.NextPage(t.Context())
 		require.NoError(t, err)
 		for _, b := range page.Segment.BlobPrefixes {

@@ -40,7 +40,8 @@ func NewBuckets() (*Buckets, error) {
 		return nil, err
 	}
 	b := &Buckets{backend: s3mem.New(), azure: NewAzure()}
-	b.google, err = fakestorage.NewServerWithOptions(fakestorage.Options{Scheme: "http", Host: host, Port: uint16(port), PublicHost: address})
+	b.google, err = fakestorage.NewServerWithOptions(fakestorage.Options{Scheme: "http", Host: host,
+		Port: uint16(port), PublicHost: address})
 	if err != nil {
 		return nil, err
 	}

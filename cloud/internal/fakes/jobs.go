@@ -24,8 +24,11 @@ func newJobs(mux *http.ServeMux) *Jobs {
 	f := &Jobs{jobs: map[string]*Job{}, secrets: map[string]string{}}
 	mux.HandleFunc("GET /bigquery/v2/projects/{project}/jobs/{job}", func(w http.ResponseWriter, r *http.Request) {
 		f.getJob(w, r, func(status map[string]any) map[string]any {
-			return map[string]any{"kind": "bigquery#job", "id": r.PathValue("project") + ":" + r.FormValue("location") + "." + r.PathValue("job"), "status": status,
-				"jobReference": map[string]any{"projectId": r.PathValue("project"), "jobId": r.PathValue("job"), "location": r.FormValue("location")}}
+			return map[string]any{"kind": "bigquery#job",
+				"id": r.PathValue("project") + ":" + r.FormValue("location") + "." + r.PathValue(
+					"job"), "status": status,
+				"jobReference": map[string]any{"projectId": r.PathValue("project"),
+					"jobId": r.PathValue("job"), "location": r.FormValue("location")}}
 		})
 	})
 	mux.HandleFunc("POST /bigquery/v2/projects/{project}/jobs/{job}/cancel", func(w http.ResponseWriter, r *http.Request) {

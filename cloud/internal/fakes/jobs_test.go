@@ -26,7 +26,9 @@ func TestGoogleClientsAcceptTheFakeJobsAndSecrets(t *testing.T) {
 	manager, err := secretmanager.NewService(context.Background(), with...)
 	require.NoError(t, err)
 
-	g.Jobs.Put("q", map[string]any{"state": "RUNNING"}, map[string]any{"state": "DONE", "errorResult": map[string]any{"reason": "invalidQuery", "message": "no such table"}})
+	g.Jobs.Put("q", map[string]any{"state": "RUNNING"},
+		map[string]any{"state": "DONE", "errorResult": map[string]any{"reason": "invalidQuery",
+			"message": "no such table"}})
 	for _, want := range []string{"RUNNING", "DONE"} {
 		job, err := queries.Jobs.Get("p", "q").Location("EU").Do()
 		require.NoError(t, err)

@@ -149,11 +149,13 @@ func (k *Kubernetes) Bodies() [][]byte {
 }
 
 // reasons are the status reasons used by API servers.
-var reasons = map[int]string{http.StatusUnauthorized: "Unauthorized", http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests"}
+var reasons = map[int]string{http.StatusUnauthorized: "Unauthorized",
+	http.StatusForbidden: "Forbidden", http.StatusTooManyRequests: "TooManyRequests"}
 
 // kubeRefuse writes an error in the format of API servers.
 func kubeRefuse(w http.ResponseWriter, code int, reason, text string) {
-	writeJSON(w, code, map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure", "message": text, "reason": reason, "code": code})
+	writeJSON(w, code, map[string]any{"kind": "Status", "apiVersion": "v1",
+		"metadata": map[string]any{}, "status": "Failure", "message": text, "reason": reason, "code": code})
 }
 
 func (k *Kubernetes) createJob(w http.ResponseWriter, r *http.Request) {
@@ -245,16 +247,20 @@ func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func (j *kubeJob) jobJSON() map[string]any {
 	body := maps.Clone(j.body)
 	meta := maps.Clone(j.objectMeta())
-	meta["namespace"], meta["uid"], meta["resourceVersion"], meta["creationTimestamp"] = j.namespace, "uid-"+j.objectName(), "7", formatTime(j.startedAt)
-	status := map[string]any{"startTime": formatTime(j.startedAt), "active": 1, "ready": 1, "terminating": 0, "uncountedTerminatedPods": map[string]any{}}
+	meta["namespace"], meta["uid"], meta["resourceVersion"],
+		meta["creationTimestamp"] = j.namespace, "uid-"+j.objectName(), "7", formatTime(j.startedAt)
+	status := map[string]any{"startTime": formatTime(j.startedAt), "active": 1, "ready": 1,
+		"terminating": 0, "uncountedTerminatedPods": map[string]any{}}
 	if j.isOver() {
 		kind, reason, text := "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
 		if j.image.Exit != 0 || j.image.OOM || j.image.Evicted {
 			kind, reason, text = "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
 		}
 		now := formatTime(j.startedAt.Add(j.image.Takes))
-		status = map[string]any{"startTime": formatTime(j.startedAt), "conditions": []any{map[string]any{"type": kind, "status": "True", "reason": reason, "message": text,
-			"lastProbeTime": now, "lastTransitionTime": now}}}
+		status = map[string]any{"startTime": formatTime(j.startedAt),
+			"conditions": []any{map[string]any{"type": kind, "status": "True", "reason": reason,
+				"message":       text,
+				"lastProbeTime": now, "lastTransitionTime": now}}}
 	}
 	body["kind"], body["apiVersion"], body["metadata"], body["status"] = "Job", "batch/v1", meta, status
 	return body
@@ -322,8 +328,12 @@ func (j *kubeJob) podJSON(of map[string]any, spec any) map[string]any {
 	if meta == nil {
 		meta = map[string]any{}
 	}
-	meta["name"], meta["namespace"], meta["uid"], meta["creationTimestamp"] = j.objectName()+"-x7k2p", j.namespace, "pod-"+j.objectName(), formatTime(j.startedAt)
-	phase, state, ended := "Running", map[string]any{"running": map[string]any{"startedAt": formatTime(j.startedAt)}}, formatTime(j.startedAt.Add(j.image.Takes))
+	meta["name"], meta["namespace"], meta["uid"],
+		meta["creationTimestamp"] = j.objectName()+"-x7k2p", j.namespace, "pod-"+j.objectName(),
+		formatTime(j.startedAt)
+	phase, state, ended := "Running",
+		map[string]any{"running": map[string]any{"startedAt": formatTime(j.startedAt)}},
+		formatTime(j.startedAt.Add(j.image.Takes))
 	status := map[string]any{"startTime": formatTime(j.startedAt)}
 	switch {
 	case j.image.Waits != "":
@@ -343,11 +353,13 @@ func (j *kubeJob) podJSON(of map[string]any, spec any) map[string]any {
 		if code != 0 {
 			phase = "Failed"
 		}
-		state = map[string]any{"terminated": map[string]any{"exitCode": code, "reason": reason, "startedAt": formatTime(j.startedAt), "finishedAt": ended}}
+		state = map[string]any{"terminated": map[string]any{"exitCode": code, "reason": reason,
+			"startedAt": formatTime(j.startedAt), "finishedAt": ended}}
 	}
 	c := j.firstContainer()
 	status["phase"] = phase
-	status["containerStatuses"] = []any{map[string]any{"name": c["name"], "image": c["image"], "imageID": "", "ready": phase == "Running", "restartCount": 0, "state": state}}
+	status["containerStatuses"] = []any{map[string]any{"name": c["name"], "image": c["image"],
+		"imageID": "", "ready": phase == "Running", "restartCount": 0, "state": state}}
 	return map[string]any{"metadata": meta, "spec": spec, "status": status}
 }
 

@@ -31,8 +31,9 @@ func configIn(t *testing.T, path string) *rest.Config {
 
 func jobNamed(name, image string) *batch.Job {
 	labels := map[string]string{"l": name}
-	return &batch.Job{ObjectMeta: meta.ObjectMeta{Name: name, Labels: labels}, Spec: batch.JobSpec{Template: core.PodTemplateSpec{ObjectMeta: meta.ObjectMeta{Labels: labels},
-		Spec: core.PodSpec{RestartPolicy: core.RestartPolicyNever, Containers: []core.Container{{Name: "task", Image: image}}}}}}
+	return &batch.Job{ObjectMeta: meta.ObjectMeta{Name: name, Labels: labels},
+		Spec: batch.JobSpec{Template: core.PodTemplateSpec{ObjectMeta: meta.ObjectMeta{Labels: labels},
+			Spec: core.PodSpec{RestartPolicy: core.RestartPolicyNever, Containers: []core.Container{{Name: "task", Image: image}}}}}}
 }
 
 // Kubernetes' own client validates the answers of the fake, and the kubeconfig it writes.

@@ -127,7 +127,8 @@ func (f *Run) runJob(w http.ResponseWriter, r *http.Request, job string) {
 		writeRefusal(w, http.StatusBadRequest, "INVALID_ARGUMENT", err.Error())
 		return
 	}
-	e := &Execution{Job: job, Env: map[string]string{}, TaskCount: asked.Overrides.TaskCount, Timeout: asked.Overrides.Timeout, Begun: time.Now()}
+	e := &Execution{Job: job, Env: map[string]string{}, TaskCount: asked.Overrides.TaskCount,
+		Timeout: asked.Overrides.Timeout, Begun: time.Now()}
 	for _, c := range asked.Overrides.ContainerOverrides {
 		for _, v := range c.Env {
 			if len(v.Value) > maxValue {
@@ -233,14 +234,19 @@ func (e *Execution) executionJSON(pending bool) map[string]any {
 	}
 	pending = pending && !e.isOver()
 	started := map[string]any{"type": "Started", "state": "CONDITION_PENDING"}
-	completed := map[string]any{"type": "Completed", "state": "CONDITION_PENDING", "lastTransitionTime": e.Begun.UTC().Format(time.RFC3339Nano)}
+	completed := map[string]any{"type": "Completed", "state": "CONDITION_PENDING",
+		"lastTransitionTime": e.Begun.UTC().Format(time.RFC3339Nano)}
 	if !pending {
 		started["state"], completed["state"] = "CONDITION_SUCCEEDED", "CONDITION_RECONCILING"
 	}
 	told := map[string]any{
-		"name": e.Name, "uid": "u", "generation": "1", "job": e.Job[strings.LastIndexByte(e.Job, '/')+1:], "taskCount": 1, "parallelism": 1, "reconciling": true,
-		"createTime": e.Begun.UTC().Format(time.RFC3339Nano), "logUri": "https://console.cloud.google.com/logs/viewer?execution=" + e.Name,
-		"template":   map[string]any{"containers": []any{map[string]any{"image": "gcr.io/p/i", "env": env}}, "maxRetries": 0, "timeout": "600s"},
+		"name": e.Name, "uid": "u", "generation": "1",
+		"job": e.Job[strings.LastIndexByte(e.Job, '/')+1:], "taskCount": 1, "parallelism": 1,
+		"reconciling": true,
+		"createTime":  e.Begun.UTC().Format(time.RFC3339Nano),
+		"logUri":      "https://console.cloud.google.com/logs/viewer?execution=" + e.Name,
+		"template": map[string]any{"containers": []any{map[string]any{"image": "gcr.io/p/i",
+			"env": env}}, "maxRetries": 0, "timeout": "600s"},
 		"conditions": []any{started, map[string]any{"type": "ResourcesAvailable", "state": "CONDITION_SUCCEEDED"}, completed},
 	}
 	if !pending {
@@ -252,7 +258,8 @@ func (e *Execution) executionJSON(pending bool) map[string]any {
 	told["reconciling"], told["completionTime"] = false, time.Now().UTC().Format(time.RFC3339Nano)
 	switch {
 	case e.Cancels > 0:
-		completed["state"], completed["executionReason"], completed["message"], told["cancelledCount"] = "CONDITION_FAILED", "CANCELLED", "The execution was cancelled.", 1
+		completed["state"], completed["executionReason"], completed["message"],
+			told["cancelledCount"] = "CONDITION_FAILED", "CANCELLED", "The execution was cancelled.", 1
 	case e.behavior.Fails != "" || e.behavior.Mute:
 		completed["state"], completed["executionReason"], told["failedCount"] = "CONDITION_FAILED", "NON_ZERO_EXIT_CODE", 1
 		if e.behavior.Fails != "" {

@@ -30,8 +30,11 @@ func executions(t *testing.T, g *fakes.Google, client *http.Client) *run.Project
 const someJob = "projects/p/locations/r/jobs/j"
 
 func begin(t *testing.T, jobs *run.ProjectsLocationsJobsService) run.GoogleCloudRunV2Execution {
-	operation, err := jobs.Run(someJob, &run.GoogleCloudRunV2RunJobRequest{Overrides: &run.GoogleCloudRunV2Overrides{TaskCount: 1, Timeout: "600s",
-		ContainerOverrides: []*run.GoogleCloudRunV2ContainerOverride{{Env: []*run.GoogleCloudRunV2EnvVar{{Name: "A", Value: "b"}}}}}}).Do()
+	operation, err := jobs.Run(someJob,
+		&run.GoogleCloudRunV2RunJobRequest{Overrides: &run.GoogleCloudRunV2Overrides{TaskCount: 1,
+			Timeout: "600s",
+			ContainerOverrides: []*run.GoogleCloudRunV2ContainerOverride{{Env: []*run.GoogleCloudRunV2EnvVar{{Name: "A",
+				Value: "b"}}}}}}).Do()
 	require.NoError(t, err)
 	var e run.GoogleCloudRunV2Execution
 	require.NoError(t, json.Unmarshal(operation.Metadata, &e))
@@ -68,14 +71,16 @@ func TestGoogleClientAcceptsTheFakeCloudRun(t *testing.T) {
 		begin(t, jobs)
 	}
 	var names []string
-	require.NoError(t, jobs.Executions.List(someJob).PageSize(3).Pages(t.Context(), func(page *run.GoogleCloudRunV2ListExecutionsResponse) error {
-		for _, e := range page.Executions {
-			names = append(names, e.Name)
-			require.Equal(t, "A", e.Template.Containers[0].Env[1].Name, "what was laid over is shown")
-		}
-		return nil
-	}))
-	require.Equal(t, []string{someJob + "/executions/j-00003", someJob + "/executions/j-00002", someJob + "/executions/j-00001", someJob + "/executions/j-00000"}, names)
+	require.NoError(t, jobs.Executions.List(someJob).PageSize(3).Pages(t.Context(),
+		func(page *run.GoogleCloudRunV2ListExecutionsResponse) error {
+			for _, e := range page.Executions {
+				names = append(names, e.Name)
+				require.Equal(t, "A", e.Template.Containers[0].Env[1].Name, "what was laid over is shown")
+			}
+			return nil
+		}))
+	require.Equal(t, []string{someJob + "/executions/j-00003", someJob + "/executions/j-00002",
+		someJob + "/executions/j-00001", someJob + "/executions/j-00000"}, names)
 
 	_, err := jobs.Executions.Cancel(names[0], &run.GoogleCloudRunV2CancelExecutionRequest{}).Do()
 	require.NoError(t, err)

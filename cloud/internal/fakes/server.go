@@ -106,7 +106,8 @@ func (g *Google) Credentials(t testing.TB) string {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	text, err := json.Marshal(map[string]string{
-		"type": "service_account", "project_id": "p", "private_key_id": "k", "client_email": "member@p.iam.gserviceaccount.com", "client_id": "1",
+		"type": "service_account", "project_id": "p", "private_key_id": "k",
+		"client_email": "member@p.iam.gserviceaccount.com", "client_id": "1",
 		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), "token_uri": g.URL + "/token",
 	})
 	require.NoError(t, err)

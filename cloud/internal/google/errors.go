@@ -26,7 +26,8 @@ func Passing(err error) bool {
 	if credentials := (*CredentialsError)(nil); errors.As(err, &credentials) {
 		return false
 	}
-	passing := []int{0, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+	passing := []int{0, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 	return slices.Contains(passing, Status(err))
 }
 

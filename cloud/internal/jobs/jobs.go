@@ -35,7 +35,8 @@ func readRef(x troupe.External, service, defaultProject string) (a jobRef, faile
 	}
 	for _, part := range []string{a.Project, x.ID, a.Location + a.Region + "-"} {
 		if !form.MatchString(part) {
-			return a, endedStatus(fmt.Sprintf("the job %.100q of %s has no name, project, location or region that can be one", x.ID, service)), false
+			return a, endedStatus(fmt.Sprintf("the job %.100q of %s has no name, project, "+
+				"location or region that can be one", x.ID, service)), false
 		}
 	}
 	return a, troupe.ExternalStatus{}, true

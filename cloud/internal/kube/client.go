@@ -181,7 +181,8 @@ func (c *kubeClient) getJob(ctx context.Context, namespace, name string) (found 
 
 // deleteJob deletes a job with its pods. A missing job is no error.
 func (c *kubeClient) deleteJob(ctx context.Context, namespace, name string) error {
-	err := c.requestJSON(ctx, http.MethodDelete, jobsIn(namespace)+"/"+url.PathEscape(name), url.Values{"propagationPolicy": {"Background"}}, nil, nil)
+	err := c.requestJSON(ctx, http.MethodDelete, jobsIn(namespace)+"/"+url.PathEscape(name),
+		url.Values{"propagationPolicy": {"Background"}}, nil, nil)
 	if codeOf(err) == http.StatusNotFound {
 		return nil
 	}

@@ -178,7 +178,8 @@ func (k *kubeconfig) currentContext() (of *clusterPart, as *userPart, err error)
 	case as == nil:
 		as = &userPart{}
 	case as.Provider != nil:
-		return nil, nil, errors.New("its user has an auth-provider, which is not known here: give it a token, a tokenFile, a certificate or a program that gives tokens (exec)")
+		return nil, nil, errors.New("its user has an auth-provider, which is not known here: " +
+			"give it a token, a tokenFile, a certificate or a program that gives tokens (exec)")
 	}
 	return of, as, nil
 }
@@ -186,7 +187,8 @@ func (k *kubeconfig) currentContext() (of *clusterPart, as *userPart, err error)
 // resolveAccess returns the access to a cluster as a user. Paths are relative to the folder of the
 // file.
 func resolveAccess(of *clusterPart, as *userPart, dir string) (*clusterAccess, error) {
-	c := &clusterAccess{server: strings.TrimSuffix(of.Server, "/"), token: as.Token, tls: &tls.Config{ServerName: of.ServerName, InsecureSkipVerify: of.Insecure}}
+	c := &clusterAccess{server: strings.TrimSuffix(of.Server, "/"), token: as.Token,
+		tls: &tls.Config{ServerName: of.ServerName, InsecureSkipVerify: of.Insecure}}
 	if as.TokenFile != "" && as.Token == "" {
 		c.tokenFile = resolvePath(dir, as.TokenFile)
 	}

@@ -81,14 +81,17 @@ func TestKubeconfigSetsTheAccessToACluster(t *testing.T) {
 
 func TestUnusableKubeconfigReportsTheReason(t *testing.T) {
 	for path, want := range map[string]string{
-		written(t, "server: https://k", "exec: {command: get-token}"):                                      `asks another program for a token in version ""`,
+		written(t, "server: https://k",
+			"exec: {command: get-token}"): `asks another program for a token in version ""`,
 		written(t, "server: https://k", "exec: {apiVersion: "+v1+"}"):                                      "does not name it",
 		written(t, "server: https://k", "exec: {apiVersion: "+v1+", command: c, interactiveMode: Always}"): "needs somebody at a terminal",
 		written(t, "server: https://k", "auth-provider: {name: gcp}"):                                      "has an auth-provider",
-		written(t, "insecure-skip-tls-verify: true", "token: t"):                                           `the context "c", which is the current one, names no cluster with a server`,
-		written(t, "server: https://k, certificate-authority-data: eA==", "token: t"):                      "authority cannot be read",
-		written(t, "server: https://k, certificate-authority: none.pem", "token: t"):                       "none.pem",
-		written(t, "server: https://k", "client-certificate-data: eA==, client-key-data: eA=="):            "PEM",
+		written(t, "insecure-skip-tls-verify: true",
+			"token: t"): `the context "c", which is the current one, names no cluster with a server`,
+		written(t, "server: https://k, certificate-authority-data: eA==",
+			"token: t"): "authority cannot be read",
+		written(t, "server: https://k, certificate-authority: none.pem", "token: t"):            "none.pem",
+		written(t, "server: https://k", "client-certificate-data: eA==, client-key-data: eA=="): "PEM",
 	} {
 		_, err := readKubeconfig(path)
 		require.ErrorContains(t, err, want)

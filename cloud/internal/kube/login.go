@@ -91,7 +91,8 @@ func loginTo(of *clusterPart, authorities []byte, user *userPart, dir string) (*
 	case as == nil || user.Token+user.TokenFile+user.Certificate+user.CertificateData != "":
 		return nil, nil
 	case as.Version != loginGroup+"v1" && as.Version != loginGroup+"v1beta1":
-		return nil, fmt.Errorf("its user asks another program for a token in version %q, and %sv1 and v1beta1 are known", as.Version, loginGroup)
+		return nil, fmt.Errorf("its user asks another program for a token in version %q, and "+
+			"%sv1 and v1beta1 are known", as.Version, loginGroup)
 	case as.Command == "":
 		return nil, errors.New("its user asks another program for a token, and does not name it")
 	case as.Interactive == "Always":

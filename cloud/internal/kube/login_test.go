@@ -18,10 +18,12 @@ const v1 = "client.authentication.k8s.io/v1"
 // asking returns the access of a user with a credential plugin: a shell script of these lines in
 // the returned folder.
 func asking(t *testing.T, at, lines, more string) (c *clusterAccess, dir string) {
-	path := written(t, "server: "+at+", insecure-skip-tls-verify: true, extensions: [{name: client.authentication.k8s.io/exec, extension: {audience: a}}]",
+	path := written(t, "server: "+at+", insecure-skip-tls-verify: true, extensions: [{name: "+
+		"client.authentication.k8s.io/exec, extension: {audience: a}}]",
 		"exec: {apiVersion: "+v1+", command: ./login, args: [one], env: [{name: OWN, value: two}], interactiveMode: IfAvailable"+more+"}")
 	dir = filepath.Dir(path)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "login"), []byte("#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho >> asked\n"+lines), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "login"),
+		[]byte("#!/bin/sh\ncd \"$(dirname \"$0\")\"\necho >> asked\n"+lines), 0o700))
 	c, err := readKubeconfig(path)
 	require.NoError(t, err)
 	return c, dir
@@ -41,7 +43,9 @@ func timesAsked(t *testing.T, dir string) int {
 
 func TestPluginTokenIsKeptUntilItExpires(t *testing.T) {
 	at, _ := server(t)
-	c, dir := asking(t, at.String(), `printf %s "$KUBERNETES_EXEC_INFO" > info; echo $OWN > own`+"\n"+tells(`"token": "%s", "expirationTimestamp": "2999-01-01T00:00:00Z"`), ", provideClusterInfo: true")
+	c, dir := asking(t, at.String(), `printf %s "$KUBERNETES_EXEC_INFO" > info; echo $OWN > own`+
+		"\n"+tells(`"token": "%s", "expirationTimestamp": "2999-01-01T00:00:00Z"`),
+		", provideClusterInfo: true")
 	require.Equal(t, "Bearer one", asks(t, c))
 	require.Equal(t, "Bearer one", asks(t, c))
 	require.Equal(t, 1, timesAsked(t, dir))
@@ -57,7 +61,8 @@ func TestPluginTokenIsKeptUntilItExpires(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(text, &info))
 	require.Equal(t, map[string]any{"apiVersion": v1, "kind": "ExecCredential", "spec": map[string]any{"interactive": false,
-		"cluster": map[string]any{"server": at.String(), "insecure-skip-tls-verify": true, "config": map[string]any{"audience": "a"}}}}, info)
+		"cluster": map[string]any{"server": at.String(), "insecure-skip-tls-verify": true,
+			"config": map[string]any{"audience": "a"}}}}, info)
 }
 
 func TestRejectedPluginTokenIsRequestedAgain(t *testing.T) {
@@ -70,7 +75,8 @@ func TestRejectedPluginTokenIsRequestedAgain(t *testing.T) {
 		fmt.Fprintf(w, `{"metadata": {"name": %q}}`, taken)
 	}))
 	t.Cleanup(s.Close)
-	c, dir := asking(t, s.URL, `printf '{"apiVersion": "`+v1+`", "kind": "ExecCredential", "status": {"token": "%d"}}' $(wc -l < asked)`, "")
+	c, dir := asking(t, s.URL, `printf '{"apiVersion": "`+v1+
+		`", "kind": "ExecCredential", "status": {"token": "%d"}}' $(wc -l < asked)`, "")
 	k := &kubeClient{clusterAccess: *c, http: s.Client()}
 	_, err := k.getJob(t.Context(), "n", "j")
 	require.Equal(t, http.StatusUnauthorized, codeOf(err), "a program that has just told it has no better one")
@@ -97,7 +103,8 @@ func TestPluginWithoutTokenReportsTheReason(t *testing.T) {
 		}
 		require.Equal(t, 1, timesAsked(t, dir))
 	}
-	c, err := readKubeconfig(written(t, "server: https://k", "exec: {apiVersion: "+v1+", command: troupe-no-such-program, installHint: get it there}"))
+	c, err := readKubeconfig(written(t, "server: https://k",
+		"exec: {apiVersion: "+v1+", command: troupe-no-such-program, installHint: get it there}"))
 	require.NoError(t, err)
 	_, err = (&kubeClient{clusterAccess: *c}).bearerToken(t.Context())
 	require.ErrorContains(t, err, "get it there")

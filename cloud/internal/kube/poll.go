@@ -79,7 +79,9 @@ func (j *kubeJob) endCondition() *jobCondition {
 // newestPod returns the newest pod. There is only one, unless the first was deleted from outside.
 func newestPod(pods []pod) (last *pod) {
 	for i := range pods {
-		if p := &pods[i]; last == nil || p.Metadata.CreationTimestamp != nil && last.Metadata.CreationTimestamp != nil && p.Metadata.CreationTimestamp.After(*last.Metadata.CreationTimestamp) {
+		if p := &pods[i]; last == nil || p.Metadata.CreationTimestamp != nil &&
+			last.Metadata.CreationTimestamp != nil &&
+			p.Metadata.CreationTimestamp.After(*last.Metadata.CreationTimestamp) {
 			last = p
 		}
 	}
@@ -181,7 +183,8 @@ func (w *logWatch) buildResult(over *terminatedState, n *jobNote) flow.ExternalS
 	if sure {
 		res = program.Result{Error: how, Metrics: res.Metrics}
 	}
-	w.result = &flow.ExternalStatus{Ended: true, Output: res.Output, Error: res.Error, Details: res.Details, Metrics: jobs.NumbersJSON(res.Metrics)}
+	w.result = &flow.ExternalStatus{Ended: true, Output: res.Output, Error: res.Error,
+		Details: res.Details, Metrics: jobs.NumbersJSON(res.Metrics)}
 	w.log.Close()
 	return *w.result
 }
@@ -229,7 +232,9 @@ func (s *Service) Ended(ctx context.Context, x flow.External) {
 		err = c.deleteJob(ctx, n.Namespace, x.ID)
 	}
 	if err != nil {
-		s.opts.Tools.Logger.WarnContext(ctx, "a job of Kubernetes that has ended cannot be deleted; it is tried again", "job", x.ID, "error", err)
+		s.opts.Tools.Logger.WarnContext(ctx,
+			"a job of Kubernetes that has ended cannot be deleted; it is tried again", "job", x.ID,
+			"error", err)
 	}
 	s.stopWatch(x.ID)
 }

@@ -118,7 +118,8 @@ type jobNote struct {
 // rejects jobs of other attempts and jobs that are not ours.
 func (s *Service) readNote(x flow.External) (n jobNote, err error) {
 	if x.ID != s.jobName(x.Job) || json.Unmarshal(x.Data, &n) != nil || !slices.Contains(s.opts.Namespaces, n.Namespace) {
-		return n, fmt.Errorf("the job %.100q was not begun for this attempt: only a node with service: %s begins one that is waited for", x.ID, Name)
+		return n, fmt.Errorf("the job %.100q was not begun for this attempt: only a node with "+
+			"service: %s begins one that is waited for", x.ID, Name)
 	}
 	return n, nil
 }

@@ -80,7 +80,8 @@ func (s *Service) adoptJob(ctx context.Context, c *kubeClient, j *kubeJob) error
 	switch {
 	case err != nil:
 		return err
-	case there.Metadata.Labels[labelStore] != s.opts.Tools.Store || there.Metadata.Annotations[annotationJob] != j.Metadata.Annotations[annotationJob]:
+	case there.Metadata.Labels[labelStore] != s.opts.Tools.Store ||
+		there.Metadata.Annotations[annotationJob] != j.Metadata.Annotations[annotationJob]:
 		return errForeign
 	case there.Metadata.DeletionTimestamp != nil:
 		return errGoing
@@ -105,7 +106,9 @@ func (s *Service) planJob(ctx context.Context, of *flow.Job) (*kubeJob, jobNote,
 		n.Namespace = s.opts.Namespaces[0]
 	}
 	if !slices.Contains(s.opts.Namespaces, n.Namespace) {
-		return nil, n, flow.Errorf(flow.Denied, "the namespace %.100q is not allowed; the operator of this server can name it with --kubernetes-namespace", n.Namespace)
+		return nil, n, flow.Errorf(flow.Denied,
+			"the namespace %.100q is not allowed; the operator of this server can name it with "+
+				"--kubernetes-namespace", n.Namespace)
 	}
 	place := outside.Place{Name: "a job", Most: maxVariable, Tools: s.opts.Tools}
 	vars, files, err := place.Variables(ctx, of, w.Env)
@@ -117,7 +120,8 @@ func (s *Service) planJob(ctx context.Context, of *flow.Job) (*kubeJob, jobNote,
 	if err != nil {
 		return nil, n, err
 	}
-	return s.buildJob(of, n.Namespace, podSpec{RestartPolicy: "Never", ServiceAccountName: w.Config.ServiceAccount, Containers: []podContainer{c}}), n, nil
+	return s.buildJob(of, n.Namespace, podSpec{RestartPolicy: "Never",
+		ServiceAccountName: w.Config.ServiceAccount, Containers: []podContainer{c}}), n, nil
 }
 
 // maxVariable is the largest size of a variable. The kernel accepts at most 128 KiB per variable.
@@ -131,8 +135,9 @@ func (s *Service) buildJob(of *flow.Job, namespace string, spec podSpec) *kubeJo
 	name := s.jobName(of.ID())
 	labels := map[string]string{labelStore: s.opts.Tools.Store, labelName: name}
 	j := &kubeJob{APIVersion: "batch/v1", Kind: "Job",
-		Metadata: objectMeta{Name: name, Namespace: namespace, Labels: labels, Annotations: map[string]string{annotationJob: of.ID(), "troupe.member": s.opts.Tools.Member}},
-		Spec:     jobSpec{Template: podTemplate{Metadata: objectMeta{Labels: labels}, Spec: spec}}}
+		Metadata: objectMeta{Name: name, Namespace: namespace, Labels: labels,
+			Annotations: map[string]string{annotationJob: of.ID(), "troupe.member": s.opts.Tools.Member}},
+		Spec: jobSpec{Template: podTemplate{Metadata: objectMeta{Labels: labels}, Spec: spec}}}
 	if seconds := outside.Seconds(of); seconds > 0 {
 		j.Spec.ActiveDeadlineSeconds = seconds + slack
 	}

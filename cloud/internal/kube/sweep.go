@@ -54,7 +54,8 @@ func (s *Service) sweepOnce() (failed error) {
 	}
 	for _, namespace := range s.opts.Namespaces {
 		var all []kubeJob
-		err := c.listJobs(ctx, namespace, labelStore+"="+s.opts.Tools.Store, func(j kubeJob) { all = append(all, kubeJob{Metadata: j.Metadata}) })
+		err := c.listJobs(ctx, namespace, labelStore+"="+s.opts.Tools.Store,
+			func(j kubeJob) { all = append(all, kubeJob{Metadata: j.Metadata}) })
 		failed = errors.Join(failed, err)
 		for _, j := range all { // a job that cannot be deleted must not keep the others
 			failed = errors.Join(failed, s.sweepOne(ctx, c, namespace, j.Metadata))
@@ -71,6 +72,7 @@ func (s *Service) sweepOne(ctx context.Context, c *kubeClient, namespace string,
 	if live, err := s.opts.Tools.Live(ctx, of.Annotations[annotationJob]); err != nil || live {
 		return err
 	}
-	s.opts.Tools.Logger.InfoContext(ctx, "a job of Kubernetes was left over and is deleted", "job", of.Annotations[annotationJob], "name", of.Name)
+	s.opts.Tools.Logger.InfoContext(ctx, "a job of Kubernetes was left over and is deleted", "job",
+		of.Annotations[annotationJob], "name", of.Name)
 	return c.deleteJob(ctx, namespace, of.Name)
 }

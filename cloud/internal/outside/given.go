@@ -39,7 +39,8 @@ func (f *Files) Of(x flow.External) flow.External {
 // Variables returns the environment variables of a job. An input too large for a variable is put
 // into a file, if there is a place for files; otherwise files is nil. An error with a kind is
 // permanent, so retries do not help.
-func (p *Place) Variables(ctx context.Context, job *flow.Job, env map[string]json.RawMessage) (vars map[string]string, files *Files, err error) {
+func (p *Place) Variables(ctx context.Context, job *flow.Job,
+	env map[string]json.RawMessage) (vars map[string]string, files *Files, err error) {
 	of := program.Job{Type: job.Exec.Type, Program: &flow.Program{}, Facts: programs.Facts(job)}
 	input := program.Input(job.Input)
 	vars = of.Variables(input, "")
@@ -61,7 +62,9 @@ func (p *Place) Variables(ctx context.Context, job *flow.Job, env map[string]jso
 		}
 		vars[specVariable], files = address, &Files{x.ID, x.Data}
 	case !whole:
-		return nil, nil, flow.Errorf(flow.Limit, "the input has %d bytes, and a variable of %s at most %d: it needs an object store (--object-store), where the job finds it", len(input), p.Name, p.Most)
+		return nil, nil, flow.Errorf(flow.Limit,
+			"the input has %d bytes, and a variable of %s at most %d: it needs an object store "+
+				"(--object-store), where the job finds it", len(input), p.Name, p.Most)
 	}
 	return vars, files, nil
 }

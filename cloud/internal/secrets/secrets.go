@@ -49,7 +49,8 @@ func (m *Manager) versionName(text string) (string, error) {
 	name := text
 	if !strings.Contains(name, "/") {
 		if m.opts.Project == "" {
-			return "", fmt.Errorf("the secret %q has no project: write projects/ID/secrets/%s, or name one with --cloud-project", text, text)
+			return "", fmt.Errorf("the secret %q has no project: write projects/ID/secrets/%s, "+
+				"or name one with --cloud-project", text, text)
 		}
 		name = "projects/" + m.opts.Project + "/secrets/" + name
 	}

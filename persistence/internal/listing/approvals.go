@@ -10,7 +10,8 @@ const ApprovalColumns = "task, scope, node, visit, flow_id, state, since, due, k
 // ScanApproval reads ApprovalColumns.
 func ScanApproval(row Row, r *persistence.ApprovalRow) error {
 	var scope, node []byte
-	err := row.Scan(&r.Task, &scope, &node, &r.Visit, &r.FlowID, &r.State, &r.Since, &r.Due, &r.Key, &r.Title, &r.EndedAt, &r.By, &r.Comment, &r.Action)
+	err := row.Scan(&r.Task, &scope, &node, &r.Visit, &r.FlowID, &r.State, &r.Since, &r.Due, &r.Key,
+		&r.Title, &r.EndedAt, &r.By, &r.Comment, &r.Action)
 	r.Scope, r.Node = string(scope), string(node)
 	return err
 }

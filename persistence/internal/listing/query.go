@@ -348,7 +348,8 @@ func (q *Query) addEndConditions(d Dialect, f persistence.TaskFilter) {
 	for _, bound := range []struct {
 		text string
 		at   int64
-	}{{"t.ended_at >= ", f.EndedFrom}, {"t.ended_at < ", f.EndedTo}, {"t.ended_at - t.created_at >= ", f.LastedFrom}, {"t.ended_at - t.created_at < ", f.LastedTo}} {
+	}{{"t.ended_at >= ", f.EndedFrom}, {"t.ended_at < ", f.EndedTo},
+		{"t.ended_at - t.created_at >= ", f.LastedFrom}, {"t.ended_at - t.created_at < ", f.LastedTo}} {
 		if bound.at > 0 {
 			q.And(bound.text, bound.at)
 		}

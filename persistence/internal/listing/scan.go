@@ -70,7 +70,8 @@ func ScanVersion(row Row, v *persistence.Version) error {
 // registration, last registration and last poll.
 func ScanWorker(row Row, w *persistence.Worker) error {
 	var services, labels []byte
-	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &labels, &w.Secret, &w.Load, &w.LastHeartbeat, &w.RegisteredAt, &w.JoinedAt, &w.PolledAt); err != nil {
+	if err := row.Scan(&w.ID, &w.URL, &w.Type, &services, &labels, &w.Secret, &w.Load,
+		&w.LastHeartbeat, &w.RegisteredAt, &w.JoinedAt, &w.PolledAt); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(services, &w.Services); err != nil {
@@ -216,14 +217,16 @@ const PermitColumns = "task, holder, key, most, per_ms, when_full, urgency, fair
 
 // ScanPermit reads PermitColumns.
 func ScanPermit(row Row, p *persistence.PermitRow) error {
-	err := row.Scan(&p.Task, &p.Holder, &p.Key, &p.Limit, &p.PerMS, &p.Full, &p.Priority, &p.Fair, &p.AskedAt, &p.Turn, &p.State, &p.GivenAt, &p.Evicted)
+	err := row.Scan(&p.Task, &p.Holder, &p.Key, &p.Limit, &p.PerMS, &p.Full, &p.Priority, &p.Fair,
+		&p.AskedAt, &p.Turn, &p.State, &p.GivenAt, &p.Evicted)
 	p.Priority = -p.Priority
 	return err
 }
 
 // ScanPermitBefore reads PermitColumns and the number of rows that wait before.
 func ScanPermitBefore(row Row, p *persistence.PermitRow) error {
-	err := row.Scan(&p.Task, &p.Holder, &p.Key, &p.Limit, &p.PerMS, &p.Full, &p.Priority, &p.Fair, &p.AskedAt, &p.Turn, &p.State, &p.GivenAt, &p.Evicted, &p.Before)
+	err := row.Scan(&p.Task, &p.Holder, &p.Key, &p.Limit, &p.PerMS, &p.Full, &p.Priority, &p.Fair,
+		&p.AskedAt, &p.Turn, &p.State, &p.GivenAt, &p.Evicted, &p.Before)
 	p.Priority = -p.Priority
 	return err
 }
@@ -239,7 +242,8 @@ type Log struct {
 
 // ScanLog reads LogColumns and whether the chunk is the oldest of its attempt.
 func ScanLog(row Row, l *Log) error {
-	return row.Scan(&l.Task, &l.N, &l.Job, &l.Source, &l.Number, &l.Before.Chars, &l.Before.Lines, &l.After.Chars, &l.After.Lines, &l.Content, &l.Oldest)
+	return row.Scan(&l.Task, &l.N, &l.Job, &l.Source, &l.Number, &l.Before.Chars, &l.Before.Lines,
+		&l.After.Chars, &l.After.Lines, &l.Content, &l.Oldest)
 }
 
 // LogParts returns chunks as parts for readers.
@@ -256,5 +260,7 @@ const ExternalColumns = "task, job, n, service, id, data, memo, started_at, next
 
 // ScanExternal reads ExternalColumns.
 func ScanExternal(row Row, r *persistence.ExternalRow) error {
-	return row.Scan(&r.Task, &r.Job, &r.Index, &r.Service, &r.ID, (*[]byte)(&r.Data), (*[]byte)(&r.Memo), &r.StartedAt, &r.NextAt, &r.Polls, &r.Failures, &r.FailingAt, &r.Pending, &r.Recalled)
+	return row.Scan(&r.Task, &r.Job, &r.Index, &r.Service, &r.ID, (*[]byte)(&r.Data),
+		(*[]byte)(&r.Memo), &r.StartedAt, &r.NextAt, &r.Polls, &r.Failures, &r.FailingAt,
+		&r.Pending, &r.Recalled)
 }

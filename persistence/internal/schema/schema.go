@@ -67,7 +67,8 @@ func Update(ctx context.Context, p *goose.Provider, hashes map[int64]string, kep
 	return checkHashes(ctx, p, hashes, kept) // another program may have migrated meanwhile
 }
 
-func checkHashes(ctx context.Context, p *goose.Provider, hashes map[int64]string, kept func(context.Context) (map[int64]string, error)) error {
+func checkHashes(ctx context.Context, p *goose.Provider, hashes map[int64]string,
+	kept func(context.Context) (map[int64]string, error)) error {
 	current, known, err := p.GetVersions(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
@@ -78,7 +79,8 @@ func checkHashes(ctx context.Context, p *goose.Provider, hashes map[int64]string
 	}
 	for version, hash := range hashes {
 		if version <= current && made[version] != hash {
-			return fmt.Errorf("the store was made by another build of Troupe, whose tables are not those of this build (migration %d differs), and it stays as it is: "+
+			return fmt.Errorf("the store was made by another build of Troupe, whose tables are "+
+				"not those of this build (migration %d differs), and it stays as it is: "+
 				"use the build that made it, or give this one a new store (--store, or --schema on PostgreSQL)", version)
 		}
 	}
