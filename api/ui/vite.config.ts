@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineConfig, type Plugin } from 'vite'
 
-// What is built is committed, so its names say nothing of what is in it: a changed text is one changed file. Libraries are in files of
-// their own, which change when they do.
+// The build is committed, so its names contain no hashes: a changed text changes one file.
+// Libraries have files of their own, which change only with them.
 const names = {
   entryFileNames: 'assets/[name].js',
   chunkFileNames: (c: { name: string }) => `assets/${c.name.toLowerCase()}.js`,
@@ -27,14 +27,14 @@ export default defineConfig({
     outDir: process.env.UI_OUT ?? 'dist',
     emptyOutDir: true,
     target: 'es2022',
-    cssTarget: ['chrome123', 'firefox120', 'safari17.5'], // they know light-dark()
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'], // these versions support light-dark()
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     license: { fileName: 'NOTICES.md' },
     rolldownOptions: {
       input: { main: 'index.html' },
       output: { ...names, codeSplitting: { groups: vendors } },
-      checks: { moduleLevelDirective: false }, // "use client" means nothing here
+      checks: { moduleLevelDirective: false }, // "use client" has no effect here
     },
   },
   worker: { format: 'es', rolldownOptions: { output: names } },
@@ -45,7 +45,10 @@ export default defineConfig({
   test: { environment: 'node', include: ['test/unit/*.test.ts'] },
 } as Parameters<typeof defineConfig>[0])
 
-/** Writes down what the build was made of: a test of Go compares it with the tree, without node. */
+/**
+ * source writes a hash of the build's sources. A Go test compares it with the tree, without
+ * Node.js.
+ */
 function source(): Plugin {
   return {
     name: 'source',

@@ -124,7 +124,11 @@ declare module '@tanstack/react-router' {
   }
 }
 
-/** Who was known and is not any longer is asked for a token at once, and whether the server is there is looked after at once: not when it is next asked what it is. */
+/**
+ * failed checks the server at once after certain errors, instead of at the next regular check.
+ * After a 401 the page then asks for a token, and without an answer it shows that the server is
+ * away.
+ */
 function failed(error: Error) {
   const known = queries.getQueryState(['info'])?.status === 'success'
   if (
@@ -141,7 +145,8 @@ const queries = new QueryClient({
     queries: {
       staleTime: 1000,
       retry: (times, error) =>
-        times < 2 && !(error instanceof Refused && error.problem.status < 500), // what was refused is refused again
+        // another attempt would be refused again
+        times < 2 && !(error instanceof Refused && error.problem.status < 500),
     },
   },
 })

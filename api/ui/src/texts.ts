@@ -4,17 +4,17 @@
  * backticks and a part of the page stands in braces.
  */
 
-/** Returns a number with commas between its thousands. */
+/** digits returns a number with commas between its thousands. */
 export const digits = (n: number) => n.toLocaleString('en')
 
-/** Returns a number and its noun, in the plural unless the number is one. */
+/** counted returns a number and its noun, in the plural unless the number is one. */
 export const counted = (n: number, noun: string) => `${digits(n)} ${plural(n, noun)}`
 
-/** Returns a noun in the plural unless the number is one. */
+/** plural returns a noun in the plural unless the number is one. */
 export const plural = (n: number, noun: string) =>
   n === 1 ? noun : noun.replace(/([^aeiou])y$/, '$1ie') + 's'
 
-/** Returns a count that may not be complete: a plus stands for more. */
+/** atLeast returns a count that may be incomplete: a plus stands for more. */
 export const atLeast = (n: number, more?: boolean) => digits(n) + (more ? '+' : '')
 
 const paramsJSON = 'Params (JSON)'

@@ -4,7 +4,7 @@ import type { Routes } from '../api.gen'
 import { call, Refused } from './call'
 import { texts } from '../texts'
 
-/** What an action came to: said at the foot of the page until it is put away. */
+/** Note is the result of an action. It stays at the foot of the page until it is dismissed. */
 export interface Note {
   id: number
   text: string
@@ -39,7 +39,10 @@ export function useNotes(): Note[] {
   )
 }
 
-/** A name for a request, by which sending it again has no second effect. Browsers make UUIDs on secure pages only. */
+/**
+ * requestID returns an id for a request, so that sending it again has no second effect. Browsers
+ * make UUIDs only on secure pages.
+ */
 export function requestID(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(8)), b =>
     b.toString(16).padStart(2, '0'),
@@ -54,7 +57,7 @@ export interface Order {
   body?: unknown
 }
 
-/** Gives a task an order, and says what came of it. */
+/** useAct sends a command to a task and shows the result. */
 export function useAct(task: string) {
   const queries = useQueryClient()
   return useMutation({

@@ -1,6 +1,6 @@
 const remembered = 'troupe-answers-as'
 
-/** By which name whoever uses this browser answers. */
+/** answersAs returns the name that the user of this browser answers with. */
 export const answersAs = () => localStorage.getItem(remembered) ?? ''
 
 export const setAnswersAs = (name: string) => localStorage.setItem(remembered, name)

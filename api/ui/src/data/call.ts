@@ -2,14 +2,14 @@ import type { Problem, Routes } from '../api.gen'
 import { parse, stringify } from './json'
 import { texts } from '../texts'
 
-/** What the API has refused: what is wrong, where, and what to do. */
+/** Refused is an error of the API: the problem, its place, and the remedy. */
 export class Refused extends Error {
   constructor(readonly problem: Problem) {
     super(problem.detail || problem.what || problem.title)
   }
 }
 
-/** Nobody answers: the member is away, or the network is. */
+/** Away means that no answer came: the member or the network is down. */
 export class Away extends Error {
   constructor(cause: unknown) {
     super(texts.trouble.noAnswer, { cause })
@@ -19,7 +19,7 @@ export class Away extends Error {
 let away = false
 const listeners = new Set<() => void>()
 
-/** Tells whenever something is answered again after something was not. */
+/** whenBack calls the function whenever a request is answered after one that was not. */
 export function whenBack(tell: () => void): () => void {
   listeners.add(tell)
   return () => listeners.delete(tell)
@@ -33,7 +33,10 @@ type Loose = {
   body?: unknown
 }
 
-/** Asks a route of the API. What it takes and answers is known by its name. */
+/**
+ * call sends a request to a route of the API. The name of the route determines the types of input
+ * and answer.
+ */
 export async function call<K extends keyof Routes>(
   route: K,
   input: Takes<Routes[K]>,
@@ -45,7 +48,7 @@ export async function call<K extends keyof Routes>(
   ) as Routes[K]['answer']
 }
 
-/** The same for who wants to read the answer himself, as it was sent. */
+/** ask is call for callers that read the answer themselves, as it was sent. */
 export async function ask<K extends keyof Routes>(
   route: K,
   input: Takes<Routes[K]>,
@@ -76,7 +79,10 @@ export async function ask<K extends keyof Routes>(
   return response
 }
 
-/** What browsers say when nothing is answered means nothing to people, and each says something else. */
+/**
+ * heard replaces the browser's error for a missing answer, which differs between browsers and does
+ * not help the user.
+ */
 async function heard<T>(coming: Promise<T>): Promise<T> {
   try {
     return await coming

@@ -1,5 +1,5 @@
-// A digest is a task at a glance: columns of numbers, one place for each node. What changes afterwards comes as the columns of the nodes
-// that have changed.
+// A digest is the summary of a task: columns of numbers with one place for each node. Later changes
+// arrive as the columns of the changed nodes.
 
 import type { Digest, ScopeDigest, Wait } from '../api.gen'
 export type { Digest, ScopeDigest, Wait }
@@ -8,7 +8,9 @@ const counts = ['total', 'done', 'failed', 'in_flight', 'retrying'] as const
 const always = ['state', 'visit', 'entered', 'ended'] as const
 const words = ['reason', 'error'] as const
 
-/** What the channel of a digest tells: the head whole, and the columns of the nodes that have changed. */
+/**
+ * Changes is a message of a digest's channel: the whole head, and the columns of the changed nodes.
+ */
 export interface Changes extends Pick<
   Digest,
   'seq' | 'state' | 'paused' | 'error' | 'updated_at' | 'ended_at' | 'waits'
@@ -18,7 +20,7 @@ export interface Changes extends Pick<
   >)[]
 }
 
-/** What a digest is after some changes. Those of a scope that is not in it are passed over. */
+/** changed returns a digest after changes. Changes of a scope that the digest lacks are ignored. */
 export function changed(digest: Digest, changes: Changes): Digest {
   const { scopes: _, ...head } = changes
   const scopes = digest.scopes.map(scope => {
@@ -56,7 +58,7 @@ function put(old: number[], at: number[], values?: number[]): number[] {
   return next
 }
 
-/** A node of a task as it is drawn. */
+/** NodeNow is the state of a node as it is drawn. */
 export interface NodeNow {
   state: 'created' | 'started' | 'completed' | 'failed' | 'skipped'
   visit: number
@@ -96,12 +98,15 @@ export function nodeNow(digest: Digest, scope: ScopeDigest, i: number): NodeNow 
   }
 }
 
-/** Whether nothing happens until somebody or some time comes: a job that is being carried out is no wait. */
+/**
+ * rests reports whether the task makes no progress until a person acts or a time comes. A job in
+ * progress is not such a wait.
+ */
 export function rests(w: Wait): boolean {
   return w.for === 'job' ? unclaimed(w) : w.for !== 'claim'
 }
 
-/** Whether a job is in a queue and nobody has it. */
+/** unclaimed reports whether a job is in a queue and no worker has claimed it. */
 export function unclaimed(w: Wait): boolean {
   return w.for === 'job' && w.service !== undefined
 }
@@ -110,7 +115,7 @@ function time(base: number, ms: number): number | undefined {
   return ms < 0 ? undefined : base + ms
 }
 
-/** The path of a scope without visits: where the plan has it. */
+/** planned returns the path of a scope without visits, as it is in the plan. */
 export function planned(scope: string): string {
   return scope
     .split('/')
@@ -118,7 +123,7 @@ export function planned(scope: string): string {
     .join('/')
 }
 
-/** How a key is written in the path of a scope. */
+/** escaped returns a key as it is written in the path of a scope. */
 export function escaped(key: string): string {
   return key.replace(/%/g, '%25').replace(/\//g, '%2F').replace(/#/g, '%23')
 }

@@ -1,4 +1,7 @@
-/** Where a task is shown elsewhere: a pattern with {trace_id} and {task} filled in; undefined when there is none, or it names what the task does not have. */
+/**
+ * elsewhere returns the link to a task in another system: a pattern with {trace_id} and {task}
+ * filled in. It returns undefined without a pattern, or if the task lacks the value.
+ */
 export function elsewhere(
   pattern: string | undefined,
   of: { task: string; trace_id?: string },

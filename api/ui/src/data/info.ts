@@ -2,7 +2,10 @@ import { useQuery } from '@tanstack/react-query'
 import { Away, call } from './call'
 import { learnSkew } from './time'
 
-/** What the server is, and what time it has. While it does not answer it is asked every three seconds. */
+/**
+ * useInfo returns the server's properties and learns its time. While the server does not answer, it
+ * is asked every three seconds.
+ */
 export function useInfo(refetchInterval: number | false = false) {
   return useQuery({
     queryKey: ['info'],

@@ -1,11 +1,12 @@
-// JSON whose numbers keep all their digits. JavaScript's numbers are doubles, which round 9007199254740993 to …992: what a double does not hold
-// exactly is kept as it was written, so that no value changes on its way through a page.
+// JSON whose numbers keep all their digits. JavaScript's numbers are doubles, which round
+// 9007199254740993 to …992. A number that a double cannot hold exactly is kept as it was written,
+// so that no page changes a value.
 
 const mark = `digits-${Math.random().toString(36).slice(2)}-`
 const written = new RegExp(`"${mark}([^"]*)"`, 'g')
 const tokens = /"(?:[^"\\]+|\\.)*"|-?\d[\d.eE+-]*/g
 
-/** A number that no double holds exactly, as it was written. */
+/** Digits is a number that no double holds exactly, as it was written. */
 export class Digits {
   constructor(readonly text: string) {}
 
@@ -18,7 +19,7 @@ export class Digits {
   }
 }
 
-/** Reads JSON. Numbers that a double does not hold exactly are Digits. */
+/** parse reads JSON. Numbers that a double cannot hold exactly become Digits. */
 export function parse(text: string): unknown {
   const value: unknown = JSON.parse(text)
   if (!/[\d.]{16}|\d[eE]/.test(text)) return value
@@ -31,17 +32,17 @@ export function parse(text: string): unknown {
   )
 }
 
-/** Writes JSON, Digits as the numbers they were. */
+/** stringify writes JSON. Digits become the numbers that they were. */
 export function stringify(value: unknown, indent?: number): string {
   return (JSON.stringify(value, null, indent) as string | undefined)?.replace(written, '$1') ?? ''
 }
 
-/** Reports whether the double of a number, written again, is the same number. */
+/** isExact reports whether a number survives the conversion to a double and back. */
 function isExact(number: string): boolean {
   return normal(number) === normal(String(Number(number)))
 }
 
-/** A number as its digits without zeros around them, and a power of ten. */
+/** normal returns a number as its digits without outer zeros, and a power of ten. */
 function normal(number: string): string {
   const [, sign, whole, fraction = '', power = '0'] =
     /^(-?)(\d+|Infinity)(?:\.(\d*))?(?:[eE](.*))?$/.exec(number) ?? ['', '', number]

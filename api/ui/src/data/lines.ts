@@ -1,4 +1,4 @@
-// How two texts differ, line by line.
+// The differences of two texts, line by line.
 
 export interface Line {
   how: 'same' | 'removed' | 'added'
@@ -6,9 +6,13 @@ export interface Line {
 }
 export type Block = { same: number } | Line
 
-const farthest = 1000 // changed lines that are looked for; beyond that all of what differs is told as replaced
+// limit of changed lines to search for; beyond it, the whole differing part counts as replaced
+const farthest = 1000
 
-/** The shortest way from one text to the other (Myers), between what both begin and end with. */
+/**
+ * differ returns the shortest edit from one text to the other (Myers), between their common
+ * beginning and end.
+ */
 export function differ(old: string[], now: string[]): Line[] {
   let head = 0,
     tail = 0
@@ -66,7 +70,7 @@ function back(a: string[], b: string[], trace: Map<number, number>[]): Line[] {
   return lines.reverse()
 }
 
-/** A difference without what is far from any change. */
+/** blocks shortens a difference: lines far from any change are left out. */
 export function blocks(lines: Line[], around = 3): Block[] {
   const near = new Uint8Array(lines.length)
   lines.forEach((l, i) => {

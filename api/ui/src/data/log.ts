@@ -1,4 +1,4 @@
-// What the attempts of a task print, kept while somebody looks.
+// The output of a task's attempts, kept while a page shows it.
 
 import { useEffect, useRef, useState } from 'react'
 import type { LogEntry } from '../api.gen'
@@ -12,7 +12,10 @@ export interface Log {
   dropped: number
 }
 
-/** A log with more lines behind it; of too many the oldest are dropped. One that is there already comes again where a connection was replaced. */
+/**
+ * appended returns a log with more lines at its end. Above the limit the oldest lines are dropped.
+ * Lines that are already there are skipped, because a replaced connection repeats them.
+ */
 export function appended(log: Log, more: LogEntry[]): Log {
   const last = log.lines.at(-1)
   const fresh = last ? more.filter(l => later(l.id, last.id)) : more
@@ -27,13 +30,13 @@ function later(a: string, b: string): boolean {
   return as > bs || (as === bs && (ai ?? 0) > (bi ?? 0))
 }
 
-/** The lines in which a text is, in letters of either case. */
+/** withText returns the lines that contain a text, ignoring case. */
 export function withText(lines: LogEntry[], text: string): LogEntry[] {
   const word = text.toLowerCase()
   return word === '' ? lines : lines.filter(l => l.text.toLowerCase().includes(word))
 }
 
-/** A text in the parts that a search finds and those that it does not. */
+/** marked splits a text into the parts that match a search and the parts that do not. */
 export function marked(text: string, word: string): { text: string; hit: boolean }[] {
   if (!word) return [{ text, hit: false }]
   const parts: { text: string; hit: boolean }[] = [],
@@ -50,7 +53,8 @@ export function marked(text: string, word: string): { text: string; hit: boolean
 }
 
 /**
- * Follows a log: all that was printed, and then what is, as long as somebody can see it: a browser has six connections for all its tabs. Lines that come
+ * useLog follows a log: first the existing lines, then new ones. It holds a connection only while
+ * the page is visible, because a browser has six connections for all its tabs. Lines that arrive
  * together are shown together.
  */
 export function useLog(
@@ -84,7 +88,7 @@ export function useLog(
         waiting.current.push(parse(e.data as string) as LogEntry)
       }
       source.onerror = () => {
-        // the browser tries again, behind the last line, unless it was refused
+        // the browser retries behind the last line, unless the server has refused
         setState('broken')
         if (source?.readyState !== EventSource.CLOSED) return
         timer = setTimeout(open, pause)
@@ -106,7 +110,8 @@ export function useLog(
     }
     seen()
     document.addEventListener('visibilitychange', seen)
-    const trust = whenBroken(seen) // what is silent here tells nothing of itself
+    // a dead stream is silent, so the page learns of it from the socket
+    const trust = whenBroken(seen)
     const flush = setInterval(() => {
       const more = waiting.current
       if (more.length === 0) return

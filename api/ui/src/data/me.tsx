@@ -3,7 +3,7 @@ import type { ReactNode } from 'react'
 import { roles, type Routes } from '../api.gen'
 import { call } from './call'
 
-/** Who looks at the pages. */
+/** useMe returns the user of the pages. */
 export function useMe() {
   return useQuery({
     queryKey: ['me'],
@@ -12,19 +12,22 @@ export function useMe() {
   })
 }
 
-/** Whether a role may call a route, by the table that the server decides by. */
+/** may reports whether a role may call a route, by the table that the server uses. */
 export function may(role: string, route: keyof Routes): boolean {
   const who = roles[route]
   return who === undefined || who.split(' ').includes(role)
 }
 
-/** The same for who looks at the pages. Until that is known nothing is left out: the server decides anyway. */
+/**
+ * useMay returns a check for the user's own role. Until the role is known, everything is allowed:
+ * the server decides anyway.
+ */
 export function useMay(): (route: keyof Routes) => boolean {
   const role = useMe().data?.role
   return route => role === undefined || may(role, route)
 }
 
-/** What only those see who may call a route. */
+/** May shows its children only to users that may call a route. */
 export function May({ call, children }: { call: keyof Routes; children: ReactNode }) {
   return useMay()(call) ? <>{children}</> : null
 }

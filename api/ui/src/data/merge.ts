@@ -1,7 +1,7 @@
 import type { VisitPair } from '../api.gen'
 import type { Graph, GraphEdge } from './plan'
 
-/** How two tasks went at a node of the top of their flows. */
+/** Met is the result of comparing two tasks at a node at the top of their flows. */
 export type Met = 'same' | 'differs' | 'only a' | 'only b' | 'neither'
 
 export interface Merged {
@@ -10,7 +10,10 @@ export interface Merged {
   first?: number
 }
 
-/** The nodes at the top of two plans in one, and at which of them the tasks differ, the first one above all. What is inside of a node counts for it. */
+/**
+ * merge combines the top nodes of two plans in one graph and marks the nodes where the tasks
+ * differ, and the first of these. A difference inside a node counts for that node.
+ */
 export function merge(a: Graph, b: Graph, pairs: VisitPair[]): Merged {
   const nodes = [...tops(a)],
     place = new Map(nodes.map((n, i) => [n.key, i]))
@@ -55,7 +58,7 @@ function top(g: Graph, i: number): boolean {
 const tops = (g: Graph) =>
   g.nodes.filter((_, i) => top(g, i)).map(n => ({ ...n, inside: undefined }))
 
-/** The node at the top that a visit is of, or inside of. */
+/** topOf returns the top node of a visit, or the top node that contains it. */
 function topOf(p: VisitPair): string {
   if (!p.scope) return p.node
   return p.scope

@@ -1,8 +1,9 @@
-// What is told of a list of tasks after it was read: rows as they are now, and which ones its filter does not find any longer.
+// Changes of a list of tasks since it was read: the current rows, and the rows that no longer match
+// its filter.
 
 import type { PageTaskSummary, TaskSummary } from '../api.gen'
 
-/** What the channel tasks tells. */
+/** News is a message of the channel tasks. */
 export interface News {
   changed: TaskSummary[]
   new: number
@@ -10,7 +11,10 @@ export interface News {
   head?: boolean
 }
 
-/** gap: there may be others between what is new and what is known. */
+/**
+ * Heard holds the changes since the list was read. gap: tasks may be missing between the new and
+ * the known ones.
+ */
 export interface Heard {
   now: ReadonlyMap<string, TaskSummary>
   left: ReadonlySet<string>
@@ -22,16 +26,20 @@ export interface Row extends TaskSummary {
 
 export const silence: Heard = { now: new Map(), left: new Set() }
 
-export const most = 2000 // tasks that are remembered beside those of the list, which keeps no more rows
+// tasks that are kept beside those of the list, which keeps no more rows either
+export const most = 2000
 
-/** What is known after some news. An older row does not replace a newer one: what was read may be told late. Nothing is forgotten of rows that are listed. */
+/**
+ * heard returns the changes after a message. An older row does not replace a newer one, because
+ * messages can arrive late. Changes of listed rows are never dropped.
+ */
 export function heard(before: Heard, news: News, listed: ReadonlySet<string> = new Set()): Heard {
   const now = new Map(before.now),
     left = new Set(before.left)
   for (const t of news.changed) {
     const old = now.get(t.id)
     if (old && old.updated_at > t.updated_at) continue
-    now.delete(t.id) // to the end
+    now.delete(t.id) // moves it to the end
     now.set(t.id, t)
     left.delete(t.id)
   }
@@ -43,7 +51,8 @@ export function heard(before: Heard, news: News, listed: ReadonlySet<string> = n
       if (!listed.has(id) && kept.delete(id)) over--
     }
   }
-  const oldest = news.changed.at(-1) // newer ones may have been told since the break
+  // the oldest task decides, because newer ones may have arrived since the break
+  const oldest = news.changed.at(-1)
   return {
     now,
     left,
@@ -53,7 +62,10 @@ export function heard(before: Heard, news: News, listed: ReadonlySet<string> = n
   }
 }
 
-/** The beginning of a list, read again, as news of the rows that are known: what it lacks although it reaches that far is not found any longer. */
+/**
+ * newsOf returns a new read of the head of a list as changes of the known rows. A known row that is
+ * missing from the range that was read no longer matches.
+ */
 export function newsOf(known: TaskSummary[], head: PageTaskSummary): News {
   const ids = new Set(head.items.map(t => t.id))
   const oldest = head.items.at(-1)
@@ -67,7 +79,7 @@ export function newsOf(known: TaskSummary[], head: PageTaskSummary): News {
   }
 }
 
-/** Rows as they are now, in their places, and apart from them the tasks that are new. */
+/** merged returns the current rows in their places and, separately, the new tasks. */
 export function merged(known: TaskSummary[], of: Heard): { rows: Row[]; fresh: TaskSummary[] } {
   const rows = known.map(t => {
     const now = of.now.get(t.id)

@@ -2,7 +2,7 @@ import type { GraphNode } from '../api.gen'
 export type { Graph, GraphEdge, GraphNode, GraphScope } from '../api.gen'
 import { texts } from '../texts'
 
-/** What kind of thing a node is, in one word for people, and its icon. */
+/** kindOf returns the kind of a node in one word, and its icon. */
 export function kindOf(n: GraphNode): { word: string; icon: string } {
   if (n.kind === 'approval') return { word: texts.kinds.approval, icon: 'approval' }
   if (n.kind === 'timer' || n.kind === 'delay') return { word: texts.kinds.timer, icon: 'clock' }

@@ -1,6 +1,9 @@
 import { useSyncExternalStore } from 'react'
 
-/** What one person likes; it stays in the browser. Whatever others must see is in the address instead. */
+/**
+ * Prefs holds one user's preferences, which stay in the browser. State that others must see is in
+ * the address instead.
+ */
 export interface Prefs {
   theme: 'system' | 'light' | 'dark'
   zone: string
@@ -18,7 +21,7 @@ function read(): Partial<Prefs> {
   try {
     return JSON.parse(localStorage.getItem(name) ?? '{}') as Partial<Prefs>
   } catch {
-    return {} // nobody but the browser's user can have written it
+    return {} // only the browser's user can have written it
   }
 }
 
@@ -40,7 +43,7 @@ export function usePrefs(): Prefs {
   }, getPrefs)
 }
 
-/** Light or dark, as chosen or as the system has it. */
+/** paint applies the light or dark theme, as chosen or as the system has it. */
 export function paint() {
   document.documentElement.style.colorScheme = prefs.theme === 'system' ? 'light dark' : prefs.theme
 }

@@ -1,6 +1,9 @@
-// What is behind the ? of an address: all that another person has to see.
+// The query part of an address: all state that a shared link must carry.
 
-/** Reads it as it is written by hand and by the API: name=value, several values by repeating the name. */
+/**
+ * parse reads a query as written by hand and by the API: name=value, with the name repeated for
+ * several values.
+ */
 export function parse(text: string): Record<string, string | string[]> {
   const found: Record<string, string | string[]> = {}
   for (const [name, value] of new URLSearchParams(text)) {
@@ -71,7 +74,7 @@ export function taskFilter(s: Sent): TaskFilter {
   }
 }
 
-/** The filter of the list that a number of the API leads to. */
+/** filterOf returns the list filter behind a number of the API. */
 export function filterOf(query: string): TaskFilter {
   return taskFilter(parse(query))
 }

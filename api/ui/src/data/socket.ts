@@ -3,7 +3,7 @@ import { whenBack } from './call'
 import { getPrefs } from './prefs'
 import { parse } from './json'
 
-/** What the server says on a channel. */
+/** Message is a message of the server on a channel. */
 export interface Message {
   channel?: string
   event: string
@@ -17,7 +17,10 @@ interface Subscription {
   hear: (m: Message) => void
 }
 
-/** live: what happens is heard; connecting: it is about to be; off: it is asked for from time to time. */
+/**
+ * Live is the state of the connection. live: events arrive; connecting: the connection is being
+ * opened; off: it is down, and the pages poll; idle: no channel needs it.
+ */
 export type Live = { state: 'live' | 'connecting' | 'off' | 'idle'; until?: number }
 
 const subscriptions = new Map<string, Subscription>()
@@ -30,19 +33,26 @@ let watching = false
 let quiet: ReturnType<typeof setTimeout> | undefined
 const broken = new Set<() => void>()
 
-// The server pings every 15 s, of which browsers tell pages nothing. So a connection that is silent is asked for a word: by a request that has no
-// effect, and is refused. The server lets a client take ten seconds for a message, and has as long.
+// The server pings every 15 s, but browsers hide pings from pages. So the page probes a silent
+// connection with a request that has no effect and that the server refuses. The server allows a
+// client ten seconds for a message and gets the same time for its answer.
 const silence = 10_000,
   patience = 10_000
 const word = JSON.stringify({ unsubscribe: { channel: '' } })
 
-/** Tells whenever a connection turns out to be dead: others of the page may be as well. */
+/**
+ * whenBroken calls the function whenever a connection turns out to be dead. Other connections of
+ * the page may be dead as well.
+ */
 export function whenBroken(tell: () => void): () => void {
   broken.add(tell)
   return () => broken.delete(tell)
 }
 
-/** Hears a channel until the function that it returns is called. Where it breaks off it goes on behind the last id. */
+/**
+ * subscribe receives the messages of a channel until the returned function is called. After a break
+ * it resumes behind the last id.
+ */
 export function subscribe(
   channel: string,
   after: string | undefined,
@@ -123,7 +133,7 @@ function replace() {
   for (const tell of broken) tell()
 }
 
-/** Whatever says that the server may be reached again has it tried at once. */
+/** watch retries the connection at once on every sign that the server may be reachable again. */
 function watch() {
   if (watching) return
   watching = true
@@ -132,7 +142,10 @@ function watch() {
   document.addEventListener('visibilitychange', () => document.hidden || tryNow())
 }
 
-/** A try that has not been answered may be of the time before: another one is made in its place. */
+/**
+ * tryNow probes an open connection. It replaces an attempt in flight, because that attempt may date
+ * from before the server came back.
+ */
 function tryNow() {
   if (live.state === 'live') return askForWord()
   if (live.state === 'idle') return
@@ -140,7 +153,7 @@ function tryNow() {
   connect()
 }
 
-/** Tries again, later each time, up to five seconds. */
+/** again schedules the next attempt with a backoff of at most five seconds. */
 function again() {
   const wait = Math.min(5000, 500 * 2 ** failures++)
   become({ state: 'off', until: Date.now() + wait })
@@ -160,7 +173,9 @@ function drop() {
   old?.close()
 }
 
-/** Stops hearing, or begins again, as the person has chosen. */
+/**
+ * follow closes or opens the connection after the user has changed the preference for live updates.
+ */
 export function follow() {
   if (getPrefs().live) {
     failures = 0

@@ -12,7 +12,10 @@ export function isOver(state: string | undefined): boolean {
   return state !== undefined && over.includes(state)
 }
 
-/** A task at a glance, as it is at every moment: read once, then told what has changed. Where nothing can be told it is read again and again. */
+/**
+ * useDigest returns the digest of a task and keeps it current. It is read once and then updated by
+ * the channel. Without a channel it is polled.
+ */
 export function useDigest(id: string, open: string[]) {
   const queries = useQueryClient()
   const prefs = usePrefs()
@@ -36,7 +39,8 @@ export function useDigest(id: string, open: string[]) {
     let timer: ReturnType<typeof setTimeout> | undefined,
       more = false
     const details = () => {
-      // what is shown beside it, at most once a second, and each answer is waited for
+      // The details beside the digest are read again at most once a second, and each read finishes
+      // before the next one starts.
       more = true
       timer ??= setTimeout(async () => {
         more = false
@@ -72,7 +76,7 @@ export function useDigest(id: string, open: string[]) {
   return query
 }
 
-/** A task as it was when a row of its journal had been written. */
+/** useDigestAt returns the digest of a task as of a row of its journal. */
 export function useDigestAt(id: string, open: string[], at: number | undefined) {
   return useQuery<Digest>({
     queryKey: ['task', id, 'digest', open.join('\n'), at],
@@ -83,7 +87,10 @@ export function useDigestAt(id: string, open: string[], at: number | undefined) 
   })
 }
 
-/** The root, where the task undoes and cleans up as soon as it does, and the scopes that are open. One that has not begun is left out. */
+/**
+ * readDigest reads the root, the scopes for undo and clean-up once they exist, and the open scopes.
+ * A scope that has not started is left out.
+ */
 async function readDigest(
   id: string,
   open: string[],
@@ -119,7 +126,7 @@ export function useGraph(flow: string | undefined, version: number | undefined) 
   })
 }
 
-/** A task without its values, or with the beginning of each. */
+/** useTask returns a task without its values, or with a preview of each. */
 export function useTask(id: string, values: 'none' | 'preview') {
   return useQuery({
     queryKey: ['task', id, 'whole', values],
@@ -128,13 +135,13 @@ export function useTask(id: string, values: 'none' | 'preview') {
   })
 }
 
-/** Where all of a value is. */
+/** valueAt returns the address of a complete value. */
 export function valueAt(task: string, query: Record<string, string | number | undefined>): string {
   const sent = Object.entries(query).filter(([, v]) => v !== undefined && v !== '')
   return `/v1/tasks/${encodeURIComponent(task)}/value?${new URLSearchParams(sent.map(([k, v]) => [k, String(v)]))}`
 }
 
-/** The states of all units of a step, in runs. */
+/** useUnitStates returns the states of all units of a step, as runs of equal states. */
 export function useUnitStates(id: string, scope: string, step: string, wanted: boolean) {
   return useQuery({
     queryKey: ['task', id, 'unit-states', scope, step],
@@ -203,7 +210,7 @@ export function useUnits(
   })
 }
 
-/** A version with its definition, and with what its tasks are started with. */
+/** useVersion returns a version with its definition and the params that its tasks take. */
 export function useVersion(flow: string, version: number) {
   return useQuery({
     queryKey: ['version', flow, version],

@@ -16,10 +16,10 @@ import { subscribe, useLive } from './socket'
 import { millis, now } from './time'
 
 export const size = 100 // rows of a page
-const largest = 500 // that the server answers at once
-const pace = 10_000 // how far apart all rows are read again, at least, where more happens than is told
+const largest = 500 // the most rows that the server returns at once
+const pace = 10_000 // shortest interval in ms between full reads while rows may have been missed
 
-/** What the API is asked for a filter of the page. */
+/** asked returns the query of the API for a filter of the page. */
 export function asked(f: TaskFilter) {
   const since = f.since ? millis(f.since) : undefined
   return {
@@ -36,7 +36,10 @@ export function asked(f: TaskFilter) {
   }
 }
 
-/** A list of tasks that stays where it is while things happen: rows change in place, and new ones wait until they are asked for. */
+/**
+ * useTasks returns a list of tasks that keeps its positions while tasks change. Rows change in
+ * place, and new rows wait until the user takes them in.
+ */
 export function useTasks(filter: TaskFilter) {
   const queries = useQueryClient()
   const { live } = usePrefs()
@@ -44,7 +47,8 @@ export function useTasks(filter: TaskFilter) {
   const name = JSON.stringify(filter)
   const key = ['tasks', filter]
   const info = useInfo()
-  const timed = !filter.since || info.isFetched // a time before now is one of the server's clock
+  // the client needs the server's clock to compute a time before now
+  const timed = !filter.since || info.isFetched
   const query = useMemo(() => asked(filter), [name, timed])
   const pages = useInfiniteQuery({
     queryKey: key,
@@ -70,13 +74,14 @@ export function useTasks(filter: TaskFilter) {
       heard: heard(old.name === name ? old.heard : silence, news, listed.current),
     }))
 
-  // What nobody has told may be of any row: after a break as many are read again as are shown.
+  // Missed events can concern any row. After a break, as many rows are read again as are shown.
   const missed = useRef({ some: true, read: 0 })
 
-  // The list is read again where nobody tells what happens, and whenever more has happened than is told.
+  // The head of the list is read again while the channel is down, and while rows may have been
+  // missed.
   const head = useQuery({
     queryKey: ['tasks-head', filter],
-    enabled: live && pages.isSuccess && !filter.sort, // in another order new ones may be anywhere
+    enabled: live && pages.isSuccess && !filter.sort, // in another order, new rows can be anywhere
     refetchInterval: () =>
       !connected ? 2000 : missed.current.some && listed.current.size > size ? pace : false,
     queryFn: async ({ signal }) => {
@@ -111,7 +116,9 @@ export function useTasks(filter: TaskFilter) {
         if (m.event === 'tasks') hear(m.data as News)
         else if (m.event === 'subscribed' || m.event === 'stale') {
           missed.current = { some: true, read: m.event === 'stale' ? missed.current.read : 0 }
-          const queryKey = ['tasks-head', filter] // what is being read may be of the time before, and a first answer would be waited for
+          // A read in flight may return an older state, and a first read would be waited for. So it
+          // is canceled.
+          const queryKey = ['tasks-head', filter]
           void queries
             .cancelQueries({ queryKey })
             .then(() => queries.invalidateQueries({ queryKey }))
@@ -130,7 +137,8 @@ export function useTasks(filter: TaskFilter) {
   const takeIn = () => {
     if (fresh.length === 0 || pages.isRefetching) return
     if (gap || known.length + fresh.length > most) {
-      // read anew from its beginning, or it would lack some, or grow without end
+      // The list is read again from its beginning. Otherwise it would lack rows, or grow without
+      // bound.
       queries.setQueryData<InfiniteData<PageTaskSummary>>(
         key,
         old => old && { pages: old.pages.slice(0, 1), pageParams: old.pageParams.slice(0, 1) },
@@ -151,11 +159,12 @@ export function useTasks(filter: TaskFilter) {
           },
       )
   }
-  const searched = pages.data?.pages.at(-1)?.searched_to // the server looks at so many at once, and goes on when it is asked to
+  // the server searches a limited number of tasks at a time and continues on request
+  const searched = pages.data?.pages.at(-1)?.searched_to
   return { rows: found.rows, fresh, gap, pages, takeIn, searched, error: pages.error ?? head.error }
 }
 
-/** The newest tasks that are found, as many as are asked for. */
+/** newest returns the newest matching tasks, up to the given number. */
 async function newest(
   query: ReturnType<typeof asked>,
   many: number,
@@ -178,7 +187,10 @@ async function newest(
   return { ...page, items }
 }
 
-/** How many tasks the filter finds in each state, whichever states it asks for. */
+/**
+ * useCounts returns how many tasks match the filter in each state. The filter's own states do not
+ * count.
+ */
 export function useCounts(filter: TaskFilter) {
   const { live } = usePrefs()
   const { state: _, sort: __, ...rest } = filter

@@ -9,20 +9,24 @@ const units: [Intl.RelativeTimeFormatUnit, number][] = [
 ]
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'narrow' })
 
-/** How far the server's clock is ahead of this one's, in milliseconds. */
+/** The lead of the server's clock over this one, in milliseconds. */
 let skew = 0
 
-/** Learns it from an answer with the server's time, which was read some time between the question and now. What is known stays where it may be true. */
+/**
+ * learnSkew updates the skew from an answer that contains the server's time. The server read that
+ * time at some moment between the request and now, which bounds the skew. The known skew is changed
+ * only as far as these bounds require.
+ */
 export function learnSkew(told: number, asked: number) {
   skew = Math.min(Math.max(skew, told - Date.now()), told - asked)
 }
 
-/** The server's time. */
+/** now returns the server's time. */
 export function now(): number {
   return Date.now() + skew
 }
 
-/** Such as "4m ago"; "" for no time. */
+/** ago returns a relative time such as "4m ago"; "" for no time. */
 export function ago(at: string | undefined, base = now()): string {
   if (!at) return ''
   const ms = Date.parse(at) - base
@@ -31,12 +35,12 @@ export function ago(at: string | undefined, base = now()): string {
   return relative.format(Math.trunc(ms / size), unit)
 }
 
-/** Returns how long ago a time was, at least 0. */
+/** elapsed returns how long ago a time was, at least 0. */
 export function elapsed(at: string, base = now()): string {
   return span(Math.max(0, base - Date.parse(at)))
 }
 
-/** Returns a time that is still to come and what is left until it; undefined for any other. */
+/** ahead returns a future time and the time left until it; undefined for any other. */
 export function ahead(at: string, base = now()): string | undefined {
   const left = Date.parse(at) - base
   if (!(left >= 1500)) return undefined
@@ -44,7 +48,9 @@ export function ahead(at: string, base = now()): string | undefined {
   return texts.time.at(calendar(at, left < 12 * 3_600_000), span(left))
 }
 
-/** Returns a weekday, day and time of day, or the time of day alone, in the chosen zone. */
+/**
+ * calendar returns a weekday, day and time of day, or the time of day alone, in the chosen zone.
+ */
 function calendar(at: string, short: boolean): string {
   const { zone } = getPrefs()
   const day: Intl.DateTimeFormatOptions = short
@@ -60,9 +66,10 @@ function calendar(at: string, short: boolean): string {
   return format.format(new Date(at)).replaceAll(',', '')
 }
 
-const formats = new Map<string, Intl.DateTimeFormat>() // by zone: to make one takes longer than to use it a hundred times
+// by zone: creating a format takes longer than using it a hundred times
+const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** The exact time, in the zone that was chosen. */
+/** exact returns the exact time in the chosen zone. */
 export function exact(at: string | number | undefined): string {
   if (at === undefined || at === '') return ''
   const date = new Date(at)
@@ -78,7 +85,7 @@ export function exact(at: string | number | undefined): string {
   return `${format.format(date)}.${String(date.getMilliseconds()).padStart(3, '0')}${zone === 'UTC' ? ' UTC' : ''}`
 }
 
-/** How long something took: 80ms, 1.2s, 4m 10s, 3h 2m, 2d 4h. */
+/** span formats a duration: 80ms, 1.2s, 4m 10s, 3h 2m, 2d 4h. */
 export function span(ms: number | undefined): string {
   if (ms === undefined || Number.isNaN(ms) || ms < 0) return ''
   if (ms < 1000) return `${Math.round(ms)}ms`
@@ -88,7 +95,10 @@ export function span(ms: number | undefined): string {
   return `${Math.floor(ms / 86_400_000)}d ${Math.floor(ms / 3_600_000) % 24}h`
 }
 
-/** Milliseconds of a text like 30s, 15m, 24h, 7d; undefined when it is none. */
+/**
+ * millis returns the milliseconds of a text such as 30s, 15m, 24h or 7d; undefined for any other
+ * text.
+ */
 export function millis(text: string): number | undefined {
   const found = /^(\d+)(s|m|h|d)$/.exec(text)
   return found

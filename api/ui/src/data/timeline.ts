@@ -1,10 +1,13 @@
-// When what was under way, as lines on a screen.
+// The activity of a task over time, as lines on a screen.
 
 import type { Timeline, TimelineLane, TimelineWait } from '../api.gen'
 
 export type Span = [from: number, to: number]
 
-/** Where times are, from 0 at the left to 1 at the right. Long times in which everybody waits may be folded. */
+/**
+ * Axis maps times to positions from 0 (left) to 1 (right). Long spans in which every lane waits may
+ * be folded.
+ */
 export interface Axis {
   from: number
   to: number
@@ -13,10 +16,10 @@ export interface Axis {
   back: (x: number) => number
 }
 
-const longest = 0.1 // of the whole: what is folded
-const narrow = 0.06 // of the rest: how wide it becomes
+const longest = 0.1 // smallest share of the whole for a span to be folded
+const narrow = 0.06 // width of a folded span, as a share of the rest
 
-/** Spans put together where they touch, in order. */
+/** joined merges spans that touch, and sorts them. */
 export function joined(spans: Span[]): Span[] {
   const all: Span[] = []
   for (const [from, to] of spans.slice().sort((a, b) => a[0] - b[0])) {
@@ -27,7 +30,7 @@ export function joined(spans: Span[]): Span[] {
   return all
 }
 
-/** What of a span none of the others has. */
+/** without returns the parts of a span that none of the others covers. */
 export function without(span: Span, others: Span[]): Span[] {
   const left: Span[] = []
   let at = span[0]
@@ -44,7 +47,7 @@ function waitsOf(lane: TimelineLane, now: number): Span[] {
   return (lane.waits ?? []).map((w: TimelineWait): Span => [w.start, w.end < 0 ? now : w.end])
 }
 
-/** The times in which nothing is done in any lane. */
+/** idle returns the spans in which no lane is busy. */
 export function idle(lanes: TimelineLane[], from: number, to: number, now: number): Span[] {
   const busy = lanes.flatMap(l => {
     const whole: Span = [l.entered, Math.max(l.entered + 1, l.ended < 0 ? now : l.ended)]
@@ -63,7 +66,7 @@ export function axisOf(
   const whole = Math.max(1, to - from)
   const folded = fold ? idle(lanes, from, to, now).filter(([a, b]) => b - a > longest * whole) : []
   const rest = Math.max(1, whole - folded.reduce((sum, [a, b]) => sum + b - a, 0))
-  // Pieces of the time, each with the width that it has.
+  // The parts of the axis with their widths.
   const cut: { from: number; to: number; width: number }[] = []
   const cutTo = (end: number, width: (ms: number) => number) => {
     const begin = cut.at(-1)?.to ?? from
@@ -92,7 +95,7 @@ export function axisOf(
   return { from, to, folded, at, back }
 }
 
-/** A part of the time as an address has it: milliseconds after the task was created. */
+/** zoomOf parses the time range in an address, in milliseconds after the task was created. */
 export function zoomOf(text: string | undefined): Span | undefined {
   const found = /^(\d+)-(\d+)$/.exec(text ?? '')
   return found && Number(found[2]) > Number(found[1])
@@ -100,7 +103,10 @@ export function zoomOf(text: string | undefined): Span | undefined {
     : undefined
 }
 
-/** A window that shows more or less, around its middle, or moved by a part of itself. It stays within what there is. */
+/**
+ * zoomed returns a window scaled around its middle, or moved by a fraction of its size. The window
+ * stays within the whole range; undefined means the whole range.
+ */
 export function zoomed(at: Span, within: Span, factor: number, move = 0): Span | undefined {
   const size = Math.max(1, Math.min(within[1] - within[0], (at[1] - at[0]) * factor))
   const middle = (at[0] + at[1]) / 2 + move * (at[1] - at[0])
@@ -108,7 +114,7 @@ export function zoomed(at: Span, within: Span, factor: number, move = 0): Span |
   return size >= within[1] - within[0] ? undefined : [Math.floor(from), Math.ceil(from + size)]
 }
 
-/** A lane in its place: below the one that it is inside of. */
+/** TimelineRow is a lane in its place: below the lane that contains it. */
 export interface TimelineRow {
   lane: TimelineLane
   scope: string
@@ -118,7 +124,7 @@ export interface TimelineRow {
   open: boolean
 }
 
-/** How a visit names the scope inside of it. */
+/** insideOf returns the path of the scope inside a visit. */
 export function insideOf(scope: string, lane: TimelineLane): string {
   const name =
     lane.node.replace(/%/g, '%25').replace(/\//g, '%2F').replace(/#/g, '%23') + '#' + lane.visit
@@ -137,7 +143,7 @@ export function rowsOf(scopes: Map<string, Timeline>, scope = '', depth = 0): Ti
   })
 }
 
-/** What a lane waited for, in words, and how long for each. */
+/** waitedFor returns what a lane waited for, with the total of each kind, longest first. */
 export function waitedFor(lane: TimelineLane, now: number): [what: string, ms: number][] {
   const sums = new Map<string, number>()
   for (const w of lane.waits ?? [])

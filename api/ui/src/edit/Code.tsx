@@ -1,7 +1,10 @@
 import { useEffect, useRef } from 'react'
 import { openEditor, type Editor, type Told } from './editor'
 
-/** Where a definition is written. What is in it is its own: the page is told, and speaks to it through editor. */
+/**
+ * Code shows the editor of a definition. The editor owns its text: the page receives events and
+ * calls it through the ref `editor`.
+ */
 export function Code({
   label,
   start,

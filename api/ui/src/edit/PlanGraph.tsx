@@ -9,7 +9,7 @@ import { texts } from '../texts'
 
 const t = texts.graph
 
-/** The plan of what is being written, as far as it can be understood. */
+/** PlanGraph shows the plan of the draft, as far as the server could parse it. */
 export function PlanGraph({
   graph,
   wrong,

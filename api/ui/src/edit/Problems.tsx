@@ -5,7 +5,7 @@ import { texts } from '../texts'
 
 const t = texts.edit
 
-/** All that is wrong with a definition, each a way to its place. */
+/** Problems lists all problems of a definition, each with a link to its line. */
 export function Problems({
   list,
   current,

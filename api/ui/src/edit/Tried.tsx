@@ -11,7 +11,7 @@ import { texts } from '../texts'
 
 const t = texts.edit
 
-/** A task of what is written, as it runs. */
+/** Tried shows a running task that tries the draft. */
 export function Tried({ made }: { made: Made }) {
   const [view, setView] = useState<TaskView>({})
   const digest = useDigest(made.id, view.open ?? [])

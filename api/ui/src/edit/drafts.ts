@@ -1,10 +1,11 @@
-// What somebody writes stays in the browser: the server keeps what was published as JSON, without its comments.
+// Drafts stay in the browser, because the server keeps published definitions as JSON, without their
+// comments.
 
 export interface Draft {
   text: string
-  published: string // the text of the version that it began with; '' = there was none
-  after: number // the number of that version
-  input?: string // of tries
+  published: string // text of the version that the draft began with; '' if there was none
+  after: number // number of that version
+  input?: string // params for a try
 }
 
 const name = (flow: string) => `troupe.draft.${flow}`
@@ -13,7 +14,7 @@ export function draftOf(flow: string): Draft | undefined {
   try {
     return JSON.parse(localStorage.getItem(name(flow)) ?? 'null') ?? undefined
   } catch {
-    return undefined // nobody but the browser's user can have written it
+    return undefined // only the browser's user can have written it
   }
 }
 
@@ -22,6 +23,6 @@ export function keepDraft(flow: string, draft: Draft | undefined) {
     if (draft) localStorage.setItem(name(flow), JSON.stringify(draft))
     else localStorage.removeItem(name(flow))
   } catch {
-    // the browser has no room left: it stays in the page
+    // the browser has no room left, so the draft stays only in the page
   }
 }

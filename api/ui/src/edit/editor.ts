@@ -39,7 +39,10 @@ export interface Told {
   tried: () => void
 }
 
-/** An editor of a definition. It lives in a shadow root, whose styles the page's policy allows. */
+/**
+ * Editor edits a definition. It lives in a shadow root, because the page's content policy allows
+ * the editor's styles there.
+ */
 export interface Editor {
   text: () => string
   set: (text: string) => void
@@ -108,7 +111,7 @@ export function openEditor(host: HTMLElement, label: string, text: string, told:
       ],
     }),
   })
-  // What is typed here is no key of the page, which sees the host and not what is in it.
+  // Keys typed in the editor are not keys of the page, which sees only the host element.
   const keep = (e: Event) => e.stopPropagation()
   root.addEventListener('keydown', keep)
   return {
@@ -141,7 +144,8 @@ export function openEditor(host: HTMLElement, label: string, text: string, told:
       ),
     know: (schema, nodes) => void Object.assign(known, { schema, nodes }),
     beside: published => {
-      view.dispatch({ effects: merge.reconfigure([]) }) // what is compared stays for as long as there is a comparison
+      // A comparison keeps the text that it began with, so it is removed before a new one is added.
+      view.dispatch({ effects: merge.reconfigure([]) })
       if (published !== undefined)
         view.dispatch({
           effects: merge.reconfigure(
@@ -156,7 +160,7 @@ export function openEditor(host: HTMLElement, label: string, text: string, told:
   }
 }
 
-/** The server's own rule. */
+/** looksLikeJSON applies the same rule as the server. */
 export function looksLikeJSON(text: string): boolean {
   return /^[\s\ufeff]*\{/.test(text)
 }
@@ -201,7 +205,10 @@ function completed(context: CompletionContext, known: { schema?: Schema; nodes: 
   return { from: context.pos - place.word.length, options, validFor: /^["\w.$-]*$/ }
 }
 
-/** Puts in a text, in place of the quote that was closed behind it, too. More is offered at once where a value is to follow. */
+/**
+ * applied inserts a completion. It also replaces a closing quote behind the word, and opens the
+ * next completions if a value must follow.
+ */
 function applied(insert: string, more: boolean) {
   return (view: EditorView, _: Completion, from: number, to: number) => {
     const closing = /^"/.test(insert) && view.state.sliceDoc(to, to + 1) === '"' ? 1 : 0

@@ -1,10 +1,11 @@
 import { texts } from '../texts'
-// Where in a definition something is being written, and what its schema has for that place. The text may be YAML or JSON, and broken.
+// The place in a definition where the cursor is, and the schema of that place. The text may be YAML
+// or JSON, and incomplete.
 
 export interface Place {
-  path: string[] // the keys around it; [] for an item of a list
-  word: string // what is written of it already
-  key?: string // set: it is the value of this key, else a key or an item
+  path: string[] // enclosing keys; [] for an item of a list
+  word: string // part of the word before the cursor
+  key?: string // set if the cursor is in the value of this key; otherwise it is in a key or an item
 }
 
 interface Level {
@@ -12,7 +13,10 @@ interface Level {
   key: string
 }
 
-/** The place at the end of a text. Undefined where nothing is to be offered, as in a comment. */
+/**
+ * placeOf returns the place at the end of a text. It returns undefined where no completion applies,
+ * such as in a comment.
+ */
 export function placeOf(before: string): Place | undefined {
   const lines = before.split('\n')
   const levels: Level[] = []
@@ -24,7 +28,7 @@ export function placeOf(before: string): Place | undefined {
       enter(levels, { column, key: bare(pair[1]) })
       const value = pair[2] ?? ''
       if (/^[|>]/.test(value)) {
-        // a text of many lines
+        // a block scalar
         while (i + 1 < lines.length && (!lines[i + 1].trim() || indented(lines[i + 1]) > column))
           if (++i === lines.length - 1) return undefined
         continue
@@ -56,7 +60,9 @@ export function placeOf(before: string): Place | undefined {
   return undefined
 }
 
-/** Takes a line's dashes for levels, and tells what is behind them and where that begins. */
+/**
+ * entered treats the dashes of a line as levels. It returns the text behind them and its column.
+ */
 function entered(levels: Level[], line: string): { column: number; rest: string } {
   let column = indented(line),
     rest = line.slice(column)
@@ -91,7 +97,10 @@ function indented(line: string): number {
 const token =
   /"(?:[^"\\]|\\.)*"?|'[^']*'?|#[^\n]*|\n|[{}[\],]|:(?=[\s{[",]|$)|[^\s{}[\],"'#](?:[^\s{}[\],:]|:(?=[^\s,{}[\]]))*/g
 
-/** The place at the end of a text in braces, or over when they were closed before, and after how many lines. */
+/**
+ * flowPlace returns the place at the end of a text in braces. If the braces were closed before, it
+ * returns over and the number of lines until then.
+ */
 function flowPlace(
   outer: string[],
   text: string,
@@ -146,10 +155,13 @@ export interface Offer {
   block: boolean
 }
 
-// What names a node: their values are keys of nodes.
+// Keys whose values are the keys of nodes.
 const names = ['depends_on', 'from', 'to', 'start', 'finally', 'compensate']
 
-/** What may be written at a place: keys, the values of an enumeration, or the keys of nodes that are there. */
+/**
+ * offers returns the completions of a place: keys, values of an enumeration, or the keys of
+ * existing nodes.
+ */
 export function offers(schema: Schema, place: Place, nodes: string[]): Offer[] {
   const path = place.key === undefined ? place.path : [...place.path, place.key]
   const here = path.reduce(
@@ -181,7 +193,7 @@ export function offers(schema: Schema, place: Place, nodes: string[]): Offer[] {
   return [...found.values()]
 }
 
-/** What a schema stands for: references followed, alternatives side by side. */
+/** opened resolves a schema: it follows references and lists alternatives side by side. */
 function opened(root: Schema, s: Schema): Schema[] {
   if (s.$ref) return opened(root, root.$defs?.[s.$ref.slice('#/$defs/'.length)] ?? {})
   return s.anyOf ? s.anyOf.flatMap(a => opened(root, a)) : [s]

@@ -1,4 +1,4 @@
-// What the palette puts in: nodes that are whole, for somebody to change.
+// Snippets of the palette: complete nodes to be adapted.
 
 export const snippets = {
   service: 'work:\n  service: my-service\n  max_retries: 3\n  timeout: 30s\n',
@@ -10,7 +10,10 @@ export const snippets = {
   signal: 'paid:\n  kind: wait_event\n  params: {signal_key: $shared.paid}\n',
 }
 
-/** Where a node is put into a text in YAML, and what: behind the node that a line is in, or behind the last one. A key that is taken gets a number. */
+/**
+ * inserted returns where to insert a node into a YAML text, and the text to insert. The place is
+ * behind the node of the given line, or behind the last node. A key that is taken gets a number.
+ */
 export function inserted(
   text: string,
   line: number,
@@ -45,7 +48,10 @@ export function inserted(
   return { at, insert: gap + head + body, select: at + (gap + head + indent).length }
 }
 
-/** The first line from one on that is of another part, or how many lines there are. */
+/**
+ * ends returns the first line, from the given one on, that belongs to another part; the number of
+ * lines if there is none.
+ */
 function ends(lines: string[], from: number, other: (line: string) => boolean): number {
   const found = lines.findIndex((l, i) => i >= from && l.trim() !== '' && other(l))
   return found < 0 ? lines.length : found

@@ -1,9 +1,12 @@
-// From the lines and columns of the API to places in a text, and from those to nodes.
+// Conversions from lines and columns of the API to positions in a text, and from those to nodes.
 
 import type { DefinitionProblem } from '../api.gen'
 import type { Graph } from '../data/plan'
 
-/** How far into a line a column is: columns count characters from 1, the editor counts UTF-16. */
+/**
+ * within returns the offset of a column in a line. Columns count characters from 1, whereas the
+ * editor counts UTF-16 units.
+ */
 export function within(line: string, column: number | undefined): number {
   let at = 0
   for (let left = (column ?? 1) - 1; left > 0 && at < line.length; left--)
@@ -11,13 +14,16 @@ export function within(line: string, column: number | undefined): number {
   return at
 }
 
-/** The end of the word that begins somewhere in a line. */
+/** wordEnd returns the end of the word that begins at the given offset of a line. */
 export function wordEnd(line: string, from: number): number {
   const word = /^(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s,{}[\]:]+)/.exec(line.slice(from))
   return word ? from + word[0].length : Math.min(line.length, from + 1)
 }
 
-/** The node that a line belongs to: the last one that begins before it, unless the text has left that one since. */
+/**
+ * nodeAt returns the node that a line belongs to: the last node that begins before it. It returns
+ * undefined if the text has left that node since.
+ */
 export function nodeAt(
   graph: Graph | undefined,
   lines: string[],
@@ -37,7 +43,7 @@ export function nodeAt(
   return left ? undefined : best
 }
 
-/** The nodes that something is wrong with. */
+/** troubled returns the nodes that have problems. */
 export function troubled(graph: Graph | undefined, problems: DefinitionProblem[]): Set<number> {
   const found = new Set<number>()
   for (const p of problems) {

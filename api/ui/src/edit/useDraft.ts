@@ -9,7 +9,7 @@ import { field, yamlOf } from './yaml'
 import { parse, stringify } from '../data/json'
 import { texts } from '../texts'
 
-/** The newest published version, number 0 = there is none. */
+/** Latest is the newest published version; number 0 if there is none. */
 export interface Latest {
   number: number
   json: string
@@ -38,7 +38,10 @@ nodes:
     params: {delay_ms: 1000}
 `
 
-/** What is being written: as it was left in this browser, else as it is published, else a beginning. */
+/**
+ * begun returns the text to edit: the draft in this browser, else the published version, else a
+ * template.
+ */
 export function begun(flow: string, latest: Latest): Draft {
   const kept = draftOf(flow)
   if (kept && (kept.text !== kept.published || kept.after === latest.number)) return kept
@@ -51,14 +54,17 @@ export function begun(flow: string, latest: Latest): Draft {
   }
 }
 
-/** The published version as it is compared with a draft: in the words that it was published with here, else in the same form. */
+/**
+ * publishedAs returns the published version for a comparison with a draft. It is the text that this
+ * browser published, or else a rendering in the draft's format.
+ */
 export function publishedAs(draft: Draft, latest: Latest): string {
   if (latest.number === 0) return ''
   if (latest.number === draft.after) return draft.published
   return looksLikeJSON(draft.text) ? stringify(parse(latest.json), 2) : yamlOf(latest.json)
 }
 
-/** A draft that stays in the browser, whatever happens to the page. */
+/** useDraft holds a draft and keeps it in the browser, so that it survives the page. */
 export function useDraft(flow: string, latest: Latest) {
   const [first] = useState(() => begun(flow, latest))
   const [draft, setDraft] = useState(first)
@@ -68,7 +74,10 @@ export function useDraft(flow: string, latest: Latest) {
   return [draft, (change: Partial<Draft>) => setDraft(old => ({ ...old, ...change }))] as const
 }
 
-/** What the server says of a text, a little after it was written, and the newest graph that could be drawn. */
+/**
+ * useCheck returns the server's check of a text, shortly after the last change, and the newest
+ * graph that could be drawn.
+ */
 export function useCheck(text: string, slug: string | undefined) {
   const [settled, setSettled] = useState(text)
   useEffect(() => {

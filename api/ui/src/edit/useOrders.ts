@@ -4,7 +4,7 @@ import { call, Refused } from '../data/call'
 import { parse } from '../data/json'
 import { texts } from '../texts'
 
-/** Starts a task of a text that is not published. */
+/** useTry starts a task of an unpublished text. */
 export function useTry() {
   return useMutation({
     mutationFn: (t: { text: string; slug: string; input: string }) => {
@@ -26,7 +26,10 @@ export function useTry() {
   })
 }
 
-/** Publishes a text after the version that it began with. When another one came meanwhile, that is looked for. */
+/**
+ * usePublish publishes a text on top of the version that it began with. If another version was
+ * published meanwhile, it calls overtaken.
+ */
 export function usePublish(overtaken: () => void, done: (version: number) => void) {
   const queries = useQueryClient()
   return useMutation({

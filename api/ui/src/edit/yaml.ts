@@ -1,9 +1,10 @@
-// A definition that is kept as JSON, written as YAML. It is read by the editor's own parser, so that numbers stay as they were sent.
+// Converts a JSON definition to YAML. It uses the editor's own parser, so that numbers keep their
+// digits.
 
 import type { SyntaxNode } from '@lezer/common'
 import { parser } from '@lezer/json'
 
-/** Writes JSON as YAML. */
+/** yamlOf converts JSON to YAML. */
 export function yamlOf(json: string): string {
   const value = parser.parse(json).topNode.firstChild
   if (!value) return json
@@ -11,7 +12,7 @@ export function yamlOf(json: string): string {
   return lines ? lines.join('\n') + '\n' : flowOf(json, value) + '\n'
 }
 
-/** The part of a JSON text that is the value of one of its fields. */
+/** field returns the part of a JSON text that is the value of a field. */
 export function field(json: string, name: string): string | undefined {
   const object = parser.parse(json).topNode.firstChild
   const found =
@@ -31,7 +32,7 @@ function items(list: SyntaxNode): SyntaxNode[] {
 
 const short = 90
 
-/** The lines of a value, or undefined where one line will do. */
+/** blockOf returns the lines of a value, or undefined if the value fits on one line. */
 function blockOf(json: string, v: SyntaxNode, top = true): string[] | undefined {
   const text = manyLines(json, v)
   if (text !== undefined)
@@ -57,7 +58,7 @@ function nested(v: SyntaxNode): boolean {
   return v.getChild('Property') !== null || (v.name === 'Array' && items(v).length > 0)
 }
 
-/** A text that can be written as lines of its own. */
+/** manyLines returns a text that can be written as a block of lines. */
 function manyLines(json: string, v: SyntaxNode): string | undefined {
   const text = v.name === 'String' ? (JSON.parse(json.slice(v.from, v.to)) as string) : ''
   return /^[^\s].*\n/.test(text) && !/[^\n\x20-\x7e\u00a1-\ud7ff]|\n\n$| \n/.test(text)
@@ -74,12 +75,12 @@ function pair(json: string, key: SyntaxNode, value: SyntaxNode): string[] {
     : [name, ...lines.map(l => l && `  ${l}`)]
 }
 
-/** Lines behind a dash. */
+/** hung indents lines behind a dash or another mark. */
 function hung(mark: string, gap: string, lines: string[]): string[] {
   return lines.map((l, i) => (i === 0 ? mark + gap + l : l && '  ' + l))
 }
 
-/** A value in one line. */
+/** flowOf returns a value on one line. */
 function flowOf(json: string, v: SyntaxNode): string {
   if (v.name === 'Object')
     return `{${members(v)
@@ -92,7 +93,10 @@ function flowOf(json: string, v: SyntaxNode): string {
   return scalar(json.slice(v.from, v.to))
 }
 
-/** A text without quotes, where it is read as the same text; everything else as it is. */
+/**
+ * scalar drops the quotes of a text if YAML reads it as the same text without them. It leaves
+ * everything else unchanged.
+ */
 function scalar(raw: string): string {
   if (!raw.startsWith('"')) return raw
   const text = JSON.parse(raw) as string

@@ -3,7 +3,7 @@ import { texts } from '../texts'
 
 type Written = Record<string, string>
 
-/** The inputs of a form, for what a JSON Schema declares. */
+/** Fields shows the inputs of a form for a JSON Schema. */
 export function Fields({
   fields,
   form,

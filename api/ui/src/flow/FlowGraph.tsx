@@ -25,7 +25,7 @@ const tones: Record<string, string> = {
   branch: 'running',
 }
 
-/** The plan of a version, and what is known of the node that is chosen. */
+/** FlowGraph shows the plan of a version, and the details of the selected node. */
 export function FlowGraph({
   graph,
   view,
@@ -178,7 +178,7 @@ export function FlowGraph({
   )
 }
 
-/** What a node did, in as few words as its card has room for. */
+/** told summarizes the statistics of a node, short enough for its card. */
 function told(n: NodeStats | 'none'): string {
   if (n === 'none') return t.notVisited
   return [

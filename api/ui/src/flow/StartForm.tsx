@@ -15,7 +15,10 @@ import { texts } from '../texts'
 
 const t = texts.start
 
-/** Starts a task: by a form where the flow declares what it takes, else with JSON that begins with what its plan refers to. */
+/**
+ * StartForm starts a task. It shows a form if the flow declares its inputs. Otherwise it shows JSON
+ * that begins with the params that the plan refers to.
+ */
 export function StartForm({
   flow,
   version,

@@ -50,13 +50,13 @@ export function WindowOf({ view, set }: { view: FlowView; set: (v: Partial<FlowV
   )
 }
 
-/** Of how many tasks the numbers are. */
+/** Ended shows the number of tasks behind the statistics. */
 export function Ended({ of: { tasks } }: { of: FlowStats }) {
   const n = tasks.completed + tasks.failed + tasks.canceled
   return <span className="faint">{t.ended(n)}</span>
 }
 
-/** How the tasks of a version go, and what each node does. */
+/** Stats shows the statistics of a version and of each of its nodes. */
 export function Stats({
   flow,
   version,
@@ -131,7 +131,9 @@ const columns: [name: string, of: (n: NodeStats) => number | string][] = [
   [t.columns.wait, n => n.wait?.p95_ms ?? -1],
 ]
 
-/** What each node does, in the order of a column: names from the first on, numbers from the largest on. */
+/**
+ * Nodes lists the statistics of each node, sorted by a column: names ascending, numbers descending.
+ */
 function Nodes({ nodes }: { nodes: NodeStats[] }) {
   const [by, setBy] = useState(0)
   const value = columns[by][1]

@@ -13,7 +13,7 @@ import { texts } from '../texts'
 
 const words = texts.flowTasks
 
-/** The latest tasks of a flow, or of one version. */
+/** TaskTable lists the latest tasks of a flow, or of one version. */
 export function TaskTable({
   flow,
   known,

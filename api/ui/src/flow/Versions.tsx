@@ -21,7 +21,7 @@ interface Props {
   set: (v: Partial<FlowView>) => void
 }
 
-/** All versions of a flow, and how two of them differ. */
+/** Versions lists all versions of a flow, and compares two of them. */
 export function Versions({ flow, known, more, view, set }: Props) {
   const to = view.to ?? known[0]?.number,
     from = view.from ?? known.find(v => v.number < to)?.number
@@ -163,7 +163,7 @@ function Change({ of: c }: { of: FlowChange }) {
   )
 }
 
-/** The definitions as texts. */
+/** Text compares the definitions of two versions as texts. */
 function Text({ flow, from, to }: { flow: string; from: number; to: number }) {
   const old = useVersion(flow, from),
     now = useVersion(flow, to)

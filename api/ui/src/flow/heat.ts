@@ -2,7 +2,7 @@ import type { FlowStats, NodeStats } from '../api.gen'
 import type { Heat } from '../data/search'
 import { texts } from '../texts'
 
-/** Where the numbers of a node are found. */
+/** placeOf returns the key of a node's numbers. */
 export function placeOf(n: { scope?: string; key: string }): string {
   return `${n.scope ?? ''}\n${n.key}`
 }
@@ -15,12 +15,17 @@ export function share(n: number, of: number): number {
   return of > 0 ? n / of : 0
 }
 
-/** How slow a node is, by what is slow. */
+/**
+ * slowness returns the duration or the waiting time of a node, depending on the selected measure.
+ */
 export function slowness(n: NodeStats, by: Heat | undefined): number {
   return by === 'wait' ? (n.wait?.p95_ms ?? 0) : n.duration.p95_ms
 }
 
-/** How hot a node is, as a tone: by the share of its visits that failed, of attempts that were retried, or by how slow it is beside the slowest one. */
+/**
+ * heatOf returns the tone of a node. It depends on the share of failed visits, the share of retried
+ * units, or the slowness compared with the slowest node.
+ */
 export function heatOf(
   n: NodeStats | undefined,
   by: Heat,
@@ -41,5 +46,5 @@ export function heatOf(
 
 const { failures, retries, slow } = texts.heat.legend
 
-/** What the colors mean, from cool to hot. */
+/** legend explains the colors, from cool to hot. */
 export const legend: Record<Heat, string> = { failures, retries, p95: slow, wait: slow }

@@ -1,4 +1,5 @@
-// What a flow declares about its params, as fields of a form. The server is who checks: a form only helps to write.
+// The declared params of a flow, as fields of a form. The server validates them: the form only
+// helps to write them.
 
 import { Digits, parse, stringify } from '../data/json'
 import { texts } from '../texts'
@@ -11,7 +12,7 @@ export interface Field {
   choices?: string[]
   pattern?: string
   start: string
-  json: boolean // what is written is JSON
+  json: boolean // whether the input is JSON
   text: (value: unknown) => string
 }
 
@@ -25,7 +26,7 @@ interface Schema {
   required?: string[]
 }
 
-/** The fields of a JSON Schema of an object; undefined where nothing is declared. */
+/** fieldsOf returns the fields of an object's JSON Schema; undefined if it declares none. */
 export function fieldsOf(schema: unknown): Field[] | undefined {
   const s = schema as Schema | undefined
   if (!s?.properties) return undefined
@@ -57,7 +58,10 @@ export function fieldsOf(schema: unknown): Field[] | undefined {
   })
 }
 
-/** What is sent, or what is wrong with what was written. What was left out is not sent, so that defaults count. */
+/**
+ * paramsOf returns the params to send, or the problem with the input. Empty fields are not sent, so
+ * that the defaults apply.
+ */
 export function paramsOf(
   fields: Field[] | undefined,
   form: Record<string, string>,
@@ -88,7 +92,7 @@ export function paramsOf(
   return { params }
 }
 
-/** The keys of params that a definition refers to. */
+/** referred returns the keys of params that a definition refers to. */
 export function referred(definition: unknown): string[] {
   const text = stringify(definition ?? {})
   return [...new Set([...text.matchAll(/\$(?:params|run)\.([A-Za-z_]\w*)/g)].map(m => m[1]))]

@@ -29,13 +29,16 @@ interface Props {
   select: (i: number | undefined) => void
   toggle: (i: number) => void
   tools?: ReactNode
-  stamp: unknown // changes when what the cards tell does
+  stamp: unknown // changes whenever the content of the cards does
 }
 
 const margin = 32,
   mostCards = 400
 
-/** A plan to be panned and zoomed: lines on a canvas below, and above it a card for each node that is in sight. */
+/**
+ * GraphView shows a plan that can be panned and zoomed: lines on a canvas, and above it a card for
+ * each visible node.
+ */
 export function GraphView(p: Props) {
   const frame = useRef<HTMLDivElement>(null),
     canvas = useRef<HTMLCanvasElement>(null),
@@ -208,7 +211,7 @@ export function GraphView(p: Props) {
   )
 }
 
-/** The nodes in sight, none where they would be too small to be read. */
+/** inSight returns the visible nodes; none if they would be too small to read. */
 function inSight(d: Drawing, v: View): Drawn[] {
   if (v.k < near) return []
   const left = -v.x / v.k - 100,
@@ -224,7 +227,10 @@ function kept(old: Drawn[], next: Drawn[]): Drawn[] {
   return old.length === next.length && old.every((n, i) => n === next[i]) ? old : next
 }
 
-/** The node that an arrow leads to: along an edge to the left and right, else the nearest one above and below. */
+/**
+ * neighbor returns the node that an arrow key leads to: left and right along an edge, up and down
+ * to the nearest node.
+ */
 function neighbor(d: Drawing, from: number | undefined, key: string): number | undefined {
   const here = d.nodes.find(n => n.i === from)
   if (!here) return d.nodes[0]?.i

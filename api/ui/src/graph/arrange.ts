@@ -2,7 +2,7 @@ import type { Graph, GraphEdge } from '../data/plan'
 import { layout, type Box, type Line } from './layout'
 import { texts } from '../texts'
 
-/** Where everything of a plan is drawn: scopes that are open are boxes around what is in them. */
+/** Drawing holds the positions of a plan. Open scopes are boxes around their contents. */
 export interface Drawing {
   w: number
   h: number
@@ -45,7 +45,10 @@ const card = { w: 208, h: 60 },
   head = 40,
   between = 56
 
-/** Lays out a plan: the root, each open scope within its node, and what undoes and cleans up in a lane below. */
+/**
+ * arrange lays out a plan: the root, each open scope within its node, and undo and clean-up in a
+ * lane below.
+ */
 export function arrange(graph: Graph, wishes: Wishes): Drawing {
   const open = new Set(wishes.open)
   const shown = wishes.ghosts ? graph.edges : bridged(graph)
@@ -98,7 +101,10 @@ export function arrange(graph: Graph, wishes: Wishes): Drawing {
     : all
 }
 
-/** Puts boxes that nothing connects beside each other, below what they undo where there is room. */
+/**
+ * row places unconnected boxes beside each other, below the nodes that they undo where there is
+ * room.
+ */
 function row(d: Drawing, above: Drawing, edges: GraphEdge[]): Drawing {
   if (d.edges.length > 0) return d
   const at = new Map(above.nodes.map(n => [n.i, n.x]))
@@ -127,7 +133,7 @@ function lineOf(e: GraphEdge): Line {
   }
 }
 
-/** Puts what is in open scopes where their nodes are. */
+/** unfolded puts the contents of open scopes where their nodes are. */
 function unfolded(outer: Drawing, graph: Graph, inner: Map<string, Drawing>): Drawing {
   const all: Drawing = { ...outer, nodes: [], edges: [...outer.edges] }
   for (const n of outer.nodes) {
@@ -149,7 +155,9 @@ function moved(d: Drawing, dx: number, dy: number): Drawing {
   }
 }
 
-/** Adds the lane of what runs when everything else is over, and lines to what it undoes. */
+/**
+ * closing adds the lane of steps that run after all others, and lines to the nodes that they undo.
+ */
 function closing(all: Drawing, lane: Drawing, edges: GraphEdge[]): Drawing {
   const top = all.h + between
   const below = moved(lane, 0, top)
@@ -186,7 +194,10 @@ function closing(all: Drawing, lane: Drawing, edges: GraphEdge[]): Drawing {
   }
 }
 
-/** The edges without the nodes that the compiler made: what leads to one of them leads to what follows it. */
+/**
+ * bridged returns the edges without the nodes that the compiler made. An edge to such a node leads
+ * to the nodes behind it.
+ */
 function bridged(graph: Graph): GraphEdge[] {
   const outs = new Map<number, GraphEdge[]>()
   for (const e of graph.edges) {

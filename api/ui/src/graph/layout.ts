@@ -1,5 +1,12 @@
-// A layered layout, from left to right: cycles are turned, nodes get layers, long edges get places in the layers they pass, each
-// layer is ordered by what its nodes lead to, and then moved so that edges become straight. It is pure, so it may run in a worker.
+// A layered layout from left to right, in these steps:
+//
+// - reverse cycles
+// - assign nodes to layers
+// - give long edges a place in each layer that they cross
+// - order each layer by the neighbors of its nodes
+// - move nodes so that edges become straight
+//
+// The layout is pure, so it can run in a worker.
 
 export interface Box {
   id: string
@@ -37,7 +44,7 @@ export interface Layout {
 const gapX = 56,
   gapY = 20,
   sweeps = 8
-const most = 40_000 // places of long edges; beyond that they are drawn straight
+const most = 40_000 // places of long edges; beyond it, edges are drawn straight
 
 interface Cell {
   box?: Box
@@ -50,7 +57,7 @@ interface Cell {
   outs: number[]
 }
 
-/** Places boxes of any size. What edges name and is not there is passed over. */
+/** layout places boxes of any size. Edges that name a missing box are ignored. */
 export function layout(boxes: Box[], lines: Line[]): Layout {
   if (boxes.length === 0) return { w: 0, h: 0, boxes: [], routes: [] }
   const index = new Map(boxes.map((b, i) => [b.id, i]))
@@ -75,12 +82,12 @@ export function layout(boxes: Box[], lines: Line[]): Layout {
   return drawn(cells, rows, boxes.length, paths, known, back)
 }
 
-/** Which edges lead back, found by going through in depth without recursion. */
+/** turned marks the edges that lead back, found by a depth-first search without recursion. */
 function turned(n: number, pairs: [number, number][]): boolean[] {
   const outs: number[][] = Array.from({ length: n }, () => [])
   pairs.forEach(([a], i) => outs[a].push(i))
   const back = pairs.map(() => false)
-  const seen = new Uint8Array(n) // 1 = on the way, 2 = done
+  const seen = new Uint8Array(n) // 1 = on the current path, 2 = done
   for (let root = 0; root < n; root++) {
     if (seen[root]) continue
     const stack: [number, number][] = [[root, 0]]
@@ -104,7 +111,10 @@ function turned(n: number, pairs: [number, number][]): boolean[] {
   return back
 }
 
-/** The layer of each node: behind all it follows, and what begins late stands right before what it leads to. */
+/**
+ * layersOf returns the layer of each node: behind all its predecessors. A node without predecessors
+ * stands right before its first successor.
+ */
 function layersOf(n: number, edges: [number, number][]): number[] {
   const outs: number[][] = Array.from({ length: n }, () => [])
   const open = zeros(n)
@@ -130,7 +140,7 @@ function layersOf(n: number, edges: [number, number][]): number[] {
 
 const zeros = (n: number): number[] => Array.from({ length: n }, () => 0)
 
-/** Gives an edge a place in each layer that it passes. */
+/** thread gives an edge a place in each layer that it crosses. */
 function thread(cells: Cell[], a: number, b: number): number[] {
   const path = [a]
   if (cells.length < most) {
@@ -147,7 +157,7 @@ function thread(cells: Cell[], a: number, b: number): number[] {
   return path
 }
 
-/** The layers, each in the order that crosses few edges. */
+/** ordered returns the layers, each in the order with few crossing edges. */
 function ordered(cells: Cell[]): number[][] {
   const rows: number[][] = []
   cells.forEach((c, i) => (rows[c.layer] ??= []).push(i))
@@ -177,7 +187,7 @@ function mean(cells: Cell[], of: number[], otherwise: number): number {
   return sum / of.length
 }
 
-/** Moves the nodes of each layer to where their neighbors are, without changing their order. */
+/** straighten moves the nodes of each layer towards their neighbors and keeps their order. */
 function straighten(cells: Cell[], rows: number[][]) {
   for (const row of rows) {
     let y = 0
@@ -208,7 +218,10 @@ function wished(cells: Cell[], c: number, down: boolean): number {
   return sum / near.length
 }
 
-/** The places nearest to those wished for at which nothing overlaps: neighbors that would are moved as one block. */
+/**
+ * settle returns the positions nearest to the wished ones at which no nodes overlap. Neighbors that
+ * would overlap move as one block.
+ */
 function settle(cells: Cell[], row: number[], wish: number[]) {
   const blocks: { sum: number; weight: number; from: number }[] = []
   const offset: number[] = []
@@ -216,7 +229,7 @@ function settle(cells: Cell[], row: number[], wish: number[]) {
   row.forEach((c, i) => {
     if (i > 0) at += (cells[row[i - 1]].h + cells[c].h) / 2 + gapY
     offset.push(at)
-    const weight = cells[c].box ? 1 : 3 // long edges are to be straight
+    const weight = cells[c].box ? 1 : 3 // keeps long edges straight
     blocks.push({ sum: (wish[i] - at) * weight, weight, from: i })
     while (blocks.length > 1) {
       const last = blocks[blocks.length - 1],

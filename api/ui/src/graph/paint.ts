@@ -8,7 +8,7 @@ export interface View {
   h: number
 }
 
-/** Colors as the canvas needs them: those of the page, in the scheme that it has now. */
+/** Colors holds the page's colors in its current scheme, for the canvas. */
 export interface Colors {
   edge: string
   taken: string
@@ -23,7 +23,10 @@ export interface Looks {
   taken: (from: number, to: number) => boolean
 }
 
-/** Below this zoom nodes are rectangles on the canvas; above it they are cards of the page. */
+/**
+ * near is the zoom below which nodes are rectangles on the canvas. Above it they are cards of the
+ * page.
+ */
 export const near = 0.45
 
 const tones = ['idle', 'running', 'completed', 'failed', 'waiting', 'paused', 'over']
@@ -147,7 +150,7 @@ function inSight(e: DrawnEdge, seen: Seen): boolean {
   )
 }
 
-/** Gaps between layers are crossed in curves, layers themselves in straight lines. */
+/** trace draws an edge: curves between layers, straight lines across them. */
 function trace(c: CanvasRenderingContext2D, e: DrawnEdge) {
   const p = e.points
   c.moveTo(p[0], p[1])

@@ -3,7 +3,10 @@ import type { Graph } from '../data/plan'
 import type { Drawing, Wishes } from './arrange'
 import type { Made, Order } from './layout.worker'
 
-/** A plan laid out by a worker, so that the page answers meanwhile. The drawing before stays until the next one is there. */
+/**
+ * useDrawing lays out a plan in a worker, so that the page stays responsive. The previous drawing
+ * stays until the next one is ready.
+ */
 export function useDrawing(graph: Graph | undefined, wishes: Wishes): Drawing | undefined {
   const [made, setMade] = useState<Made>()
   const worker = useRef<Worker>(undefined)
@@ -15,7 +18,8 @@ export function useDrawing(graph: Graph | undefined, wishes: Wishes): Drawing | 
     })
     w.onmessage = (e: MessageEvent<Made>) => {
       if (e.data.id !== order.current) return
-      performance.measure('layout', { start: performance.now() - e.data.ms, duration: e.data.ms }) // as the worker has measured it
+      // the time that the worker measured
+      performance.measure('layout', { start: performance.now() - e.data.ms, duration: e.data.ms })
       setMade(e.data)
     }
     worker.current = w

@@ -16,14 +16,20 @@ import { texts } from '../texts'
 
 const t = texts.approval
 
-/** One question to somebody who may have nothing to do with flows. It is made for a phone. */
+/**
+ * Approval asks a person for one decision. The page is designed for a phone, and its user need not
+ * know about flows.
+ */
 export function Approval() {
   const { approval } = useParams({ strict: false }) as { approval: string }
   const answers = useMay()('POST /v1/approvals/{approval}')
   return <Decide key={approval} id={approval} answers={answers} />
 }
 
-/** The same for who has a link: what stands behind the # of the address lets him answer this, and nothing else. */
+/**
+ * Linked is Approval for a user with a link. The token behind the # of the address allows an answer
+ * to this approval and nothing else.
+ */
 export function Linked() {
   const { approval } = useParams({ strict: false }) as { approval: string }
   return (
@@ -125,7 +131,7 @@ function Decide({ id, answers, token }: { id: string; answers: boolean; token?: 
   )
 }
 
-/** A value of the task. Who has only a link cannot read all of a large one. */
+/** Shown shows a value of the task. A user with only a link cannot read all of a large value. */
 function Shown({ of, task }: { of: ShownValue; task?: string }) {
   if (task)
     return <Part of={of.value} label={of.name} all={`/v1/tasks/${encodeURIComponent(task)}`} />
@@ -133,7 +139,7 @@ function Shown({ of, task }: { of: ShownValue; task?: string }) {
   return <Value of={told.truncated ? `${told.preview} …` : told.value} label={of.name} />
 }
 
-/** What was decided, and by whom: by somebody else too, who was quicker. */
+/** Outcome shows the decision and its author. Another user may have answered first. */
 function Outcome({ of }: { of: Answered | Question }) {
   if (of.state === 'over') return <Empty title={t.undecided}>{t.undecidedText}</Empty>
   return (

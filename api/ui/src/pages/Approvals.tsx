@@ -14,7 +14,7 @@ const t = texts.approvals
 
 const most = 200
 
-/** What tasks ask people for. It is made for a phone as well. */
+/** Approvals lists the approvals that tasks wait for. The page is designed for a phone as well. */
 export function Approvals() {
   useTick()
   const { live } = usePrefs()
@@ -31,11 +31,12 @@ export function Approvals() {
         { query: { state, q, limit: most, ...(cursor && { cursor }) } },
         signal,
       ),
-    getNextPageParam: page => page.searched_to && page.next, // the server looks at so many at once, and goes on when it is asked to
+    // the server searches a limited number at a time and continues on request
+    getNextPageParam: page => page.searched_to && page.next,
   })
   const rows = useRef<HTMLUListElement>(null)
   const step = (by: number) => {
-    // the keyboard's place is the row's: Enter opens it, and it stays there when others come
+    // The keyboard focus stays on the row while other rows arrive, and Enter opens the row.
     const links = [...(rows.current?.querySelectorAll<HTMLElement>('strong a') ?? [])]
     links[
       Math.max(

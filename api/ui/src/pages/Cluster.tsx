@@ -12,7 +12,7 @@ const t = texts.cluster
 
 const hues = [248, 160, 28, 320, 200, 90, 0, 55]
 
-/** Who is there, and who looks after which tasks. */
+/** Cluster shows the members and which tasks each of them owns. */
 export function Cluster() {
   useTick()
   const { live } = usePrefs()

@@ -14,7 +14,7 @@ const words = texts.compare
 
 const route = getRouteApi('/compare')
 
-/** What two tasks did, node by node. */
+/** Compare compares two tasks node by node. */
 export function Compare() {
   const view = route.useSearch()
   const { a, b } = view

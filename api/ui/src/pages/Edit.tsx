@@ -22,7 +22,7 @@ const t = texts.edit
 
 const route = getRouteApi('/edit/$flow')
 
-/** A flow as it is written, checked, tried and published, in one page. */
+/** Edit writes, checks, tries and publishes a flow on one page. */
 export function Edit() {
   const { flow } = route.useParams()
   const latest = useQuery({
@@ -49,7 +49,7 @@ const hintKeys = Object.fromEntries(
 
 const none: Latest = { number: 0, json: '' }
 
-/** One that has no name yet. */
+/** EditNew edits a flow that has no name yet. */
 export function EditNew() {
   return <Editing flow="" latest={none} again={() => undefined} />
 }

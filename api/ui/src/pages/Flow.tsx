@@ -20,7 +20,7 @@ const t = texts.flow,
   { tabs } = t
 type Tab = keyof typeof tabs
 
-/** One flow: its plan, its versions, its latest tasks, and starting one. */
+/** Flow shows one flow: its plan, its versions, its latest tasks, and the form to start one. */
 export function Flow() {
   const { flow } = route.useParams()
   const view = route.useSearch()

@@ -14,7 +14,7 @@ import { digits, texts } from '../texts'
 
 const t = texts.flows
 
-/** Flows and how they go, newest first. */
+/** Flows lists the flows and their statistics, newest first. */
 export function Flows() {
   const { live } = usePrefs()
   const [word, setWord] = useState('')
@@ -148,7 +148,7 @@ function Row({ flow: f }: { flow: Flow }) {
   )
 }
 
-/** The last tasks as signs of their states, the newest at the right. */
+/** Newest shows the states of the latest tasks as signs, the newest at the right. */
 function Newest({ of }: { of: FlowSummary }) {
   return (
     <span className="newest">

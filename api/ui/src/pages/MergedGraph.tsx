@@ -21,7 +21,10 @@ const tones: Record<Met, string> = {
   neither: 'idle',
 }
 
-/** The flows of two tasks in one graph: what went the same, what did not, and where that began. */
+/**
+ * MergedGraph shows the flows of two tasks in one graph, with the first difference and all others
+ * marked.
+ */
 export function MergedGraph({ told }: { told: Comparison }) {
   const a = usePlan(told.a),
     b = usePlan(told.b)

@@ -13,7 +13,7 @@ import { atLeast, digits, texts } from '../texts'
 
 const t = texts.overview
 
-/** What is looked at first: every number leads to the list that it counts. */
+/** Overview is the first page. Each number leads to the list that it counts. */
 export function Overview() {
   useTick()
   const { live } = usePrefs()

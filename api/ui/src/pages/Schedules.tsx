@@ -17,7 +17,7 @@ import { digits, texts } from '../texts'
 
 const t = texts.schedules
 
-/** What starts tasks by the clock. */
+/** Schedules lists the schedules that start tasks. */
 export function Schedules() {
   useTick()
   const { live } = usePrefs()

@@ -14,7 +14,7 @@ import { texts } from '../texts'
 
 const words = texts.settings
 
-/** Who one is, who else may come in, and how the member is set. */
+/** Settings shows the user's identity, the access tokens, and the settings of the member. */
 export function Settings() {
   useTick()
   const may = useMay()

@@ -21,7 +21,10 @@ const t = texts.task,
   { tabs } = t
 type Tab = keyof typeof tabs
 
-/** One task: its whole plan by state, what it waits for, and every part of it one click away. All of that is in the address. */
+/**
+ * Task shows one task: its whole plan by state, its waits, and each part one click away. All of
+ * this state is in the address.
+ */
 export function Task() {
   const { task } = route.useParams()
   const view = route.useSearch()
@@ -29,7 +32,7 @@ export function Task() {
   const chosen =
     view.scope && !view.scope.startsWith('~') && !view.open?.includes(view.scope)
       ? [view.scope]
-      : [] // what undoes and cleans up is told anyway
+      : [] // the scopes of undo and clean-up are always read
   const open = [...(view.open ?? []), ...chosen]
   const digest = useDigest(task, open)
   const graph = useGraph(digest.data?.flow, digest.data?.version)
@@ -49,7 +52,8 @@ export function Task() {
   const untouched = view.node === undefined && view.tab === undefined
   const led = useRef<string>(undefined)
   useEffect(() => {
-    // who comes to a failed task wants to see where: once, since the address is empty for a moment when somebody leaves, too
+    // A failed task opens at the failed node. This happens once, because the address is also empty
+    // for a moment when the user leaves.
     if (!failed || led.current === task) return
     led.current = task
     if (untouched) set({ node: failed.node, scope: failed.scope || undefined })
@@ -132,7 +136,7 @@ export function Task() {
   )
 }
 
-/** Where a task failed: the innermost failed node that is known. */
+/** firstFailed returns where a task failed: the innermost failed node that is known. */
 function firstFailed(
   d: NonNullable<ReturnType<typeof useDigest>['data']>,
 ): { scope: string; node: string } | undefined {

@@ -24,7 +24,10 @@ const words = texts.tasks,
 const route = getRouteApi('/tasks')
 const states = ['running', 'failed', 'completed', 'paused', 'canceled', 'pending']
 
-/** Tasks, newest first. Every filter is in the address, and a chip that can be taken off. */
+/**
+ * Tasks lists the tasks, newest first. Every filter is in the address, and shown as a chip that can
+ * be removed.
+ */
 export function Tasks() {
   const filter = route.useSearch()
   const found = useTasks(filter)
@@ -214,7 +217,9 @@ function Nothing({ filter }: { filter: TaskFilter }) {
   )
 }
 
-/** Nothing among the tasks that were looked at, and there are older ones. */
+/**
+ * NotYet reports that no task matches among those searched so far, and that there are older ones.
+ */
 function NotYet({ found: { pages, searched } }: { found: ReturnType<typeof useTasks> }) {
   return (
     <Empty title={words.noMatchYet}>
@@ -265,9 +270,10 @@ function Rows({ found }: { found: ReturnType<typeof useTasks> }) {
       void pages.fetchNextPage()
   }, [last, more, searched, rows.length, pages])
   useEffect(() => {
-    // rows never move under somebody's cursor
+    // Rows never move under the cursor.
     const within =
-      document.activeElement !== box.current && box.current?.contains(document.activeElement) // a row that is reached by keys
+      // a row focused with the keyboard
+      document.activeElement !== box.current && box.current?.contains(document.activeElement)
     if (
       fresh.length > 0 &&
       !over.current &&

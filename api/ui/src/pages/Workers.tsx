@@ -18,7 +18,10 @@ const t = texts.workers
 
 const route = getRouteApi('/workers')
 
-/** Who offers what, and how much waits for whom: what nobody serves comes first. */
+/**
+ * Workers lists the workers, their services, and the length of each queue. Queues without workers
+ * come first.
+ */
 export function Workers() {
   useTick()
   const { live } = usePrefs()

@@ -1,6 +1,9 @@
 import { useEffect, useRef, type ReactNode } from 'react'
 
-/** A dialog of the browser's own: Escape closes it, and what is behind it cannot be reached. */
+/**
+ * Ask shows the browser's own modal dialog: Escape closes it, and the page behind it cannot be
+ * reached.
+ */
 export function Ask({
   title,
   close,

@@ -1,4 +1,7 @@
-/** A line without axes, which says whether something rises or falls. Where there is no value it has a gap. */
+/**
+ * Trend draws a line without axes, which shows whether a value rises or falls. The line has gaps
+ * where values are missing.
+ */
 export function Trend({ values, label }: { values: number[]; label: string }) {
   const most = Math.max(...values)
   if (values.filter(v => v > 0).length < 2) return <span className="faint">—</span>

@@ -2,7 +2,10 @@ import { note } from '../data/acts'
 import { Icon } from './Icon'
 import { texts } from '../texts'
 
-/** Copies a text. Browsers give pages a clipboard only by HTTPS or on this computer; elsewhere what is selected can be copied. */
+/**
+ * copy copies a text. Browsers give pages a clipboard only over HTTPS or on this computer.
+ * Elsewhere a selection can be copied.
+ */
 export async function copy(text: string) {
   const given = await navigator.clipboard?.writeText(text).then(
     () => true,
@@ -15,10 +18,11 @@ function copiedSelection(text: string): boolean {
   const focused = document.activeElement
   const area = document.createElement('textarea')
   area.value = text
-  area.readOnly = true // or a phone shows its keyboard
+  area.readOnly = true // otherwise a phone shows its keyboard
   area.setAttribute('aria-hidden', 'true')
   area.style.cssText = 'position: fixed; inset: 0 auto auto 0; opacity: 0'
-  ;(focused?.closest('dialog') ?? document.body).append(area) // what is outside of an open dialog cannot be selected
+  // elements outside an open dialog cannot be selected
+  ;(focused?.closest('dialog') ?? document.body).append(area)
   try {
     area.select()
     return document.execCommand('copy')

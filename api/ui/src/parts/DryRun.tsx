@@ -6,7 +6,10 @@ import { texts } from '../texts'
 
 const t = texts.dryRun
 
-/** A button that asks what a task would do, and what was told. An answer about something else than what is written by now is not shown. */
+/**
+ * useDryRun returns a button that requests a dry run, and its results. Results for an earlier input
+ * are not shown.
+ */
 export function useDryRun(
   about: unknown,
   ask: () => Promise<Foresight | undefined>,

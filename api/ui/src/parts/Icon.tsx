@@ -1,4 +1,4 @@
-// Drawn here, on a grid of 16, in lines of one width.
+// The icons, drawn on a grid of 16 with lines of one width.
 const paths: Record<string, string> = {
   overview: 'M2.5 8.5 8 3l5.5 5.5M4 7.5V13h8V7.5',
   flows: 'M3.5 2.5h3v3h-3zM9.5 10.5h3v3h-3zM5 5.5v3.5a2 2 0 0 0 2 2h2.5',

@@ -2,7 +2,7 @@ import { putAway, useNotes } from '../data/acts'
 import { Icon } from './Icon'
 import { texts } from '../texts'
 
-/** What actions came to. */
+/** Notes shows the results of actions. */
 export function Notes() {
   const notes = useNotes()
   return (

@@ -6,7 +6,10 @@ import { digits, texts } from '../texts'
 
 const t = texts.queues
 
-/** Queues, and who serves them. The number of tasks leads to the list of these. One may be pointed out. */
+/**
+ * QueueTable lists the queues and their workers. The number of tasks links to their list. One queue
+ * can be highlighted.
+ */
 export function QueueTable({ queues, meant }: { queues: Queue[]; meant?: string }) {
   return (
     <div className="panel table-box">

@@ -16,7 +16,7 @@ import { texts } from '../texts'
 
 const t = texts.shell
 
-/** Whoever has a link to an approval sees that alone. */
+/** Frame hides the navigation from a user with a link to an approval. */
 export function Frame() {
   const linked = useRouterState({ select: s => /\/approve\//.test(s.location.pathname) })
   return linked ? (
@@ -29,7 +29,7 @@ export function Frame() {
   )
 }
 
-/** What is around every page: where one may go, what is searched, and whether it is live. */
+/** Shell surrounds every page with the navigation, the search, and the state of the connection. */
 function Shell() {
   const [help, setHelp] = useState(false)
   const prefs = usePrefs()
@@ -108,7 +108,7 @@ function Bar({ folded }: { folded: boolean }) {
   )
 }
 
-/** Leads to the tasks with a text in their id, labels or error; name:value is a label. */
+/** Search leads to the tasks with a text in their id, labels or error; name:value is a label. */
 function Search({ input }: { input: React.RefObject<HTMLInputElement | null> }) {
   const go = useNavigate()
   const [text, setText] = useState('')
@@ -143,7 +143,7 @@ function Search({ input }: { input: React.RefObject<HTMLInputElement | null> }) 
   )
 }
 
-/** Whether what is shown is what is. */
+/** Dot shows whether the page is up to date. */
 function Dot({ down }: { down: boolean }) {
   useTick()
   const live = useLive(),

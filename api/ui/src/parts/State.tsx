@@ -1,6 +1,6 @@
 import { texts } from '../texts'
 
-/** A state as color, sign and word: none of them says it alone. */
+/** The color, sign and word of each state, so that no state depends on color alone. */
 const looks: Record<string, { tone: string; sign: string }> = {
   pending: { tone: 'idle', sign: 'dashed' },
   created: { tone: 'idle', sign: 'dashed' },
@@ -77,7 +77,9 @@ export function State({ state, word }: { state: string; word?: string }) {
   )
 }
 
-/** The state of a task as people say it: a paused one is paused, whatever else it is. */
+/**
+ * stateOf returns the state that a task is shown with: a paused task is paused, whatever its state.
+ */
 export function stateOf(t: { state: string; paused?: boolean }): string {
   return t.paused && !['completed', 'failed', 'canceled'].includes(t.state) ? 'paused' : t.state
 }

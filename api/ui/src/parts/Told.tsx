@@ -5,7 +5,10 @@ import { texts } from '../texts'
 
 const t = texts.trouble
 
-/** What went wrong: what, where, what to do, and by which name the server's log knows it. */
+/**
+ * Trouble shows an error: the problem, its place, the remedy, and the request id that the server's
+ * log contains.
+ */
 export function Trouble({ error, again }: { error: unknown; again?: () => void }) {
   const p = error instanceof Refused ? error.problem : undefined
   return (
@@ -45,12 +48,12 @@ export function Trouble({ error, again }: { error: unknown; again?: () => void }
   )
 }
 
-/** The same in a few words, of what is shown as it was. */
+/** outdated describes an error in a few words, for data that is shown as it was. */
 export function outdated(error: Error): string {
   return error instanceof Away ? t.stale(error.message) : error.message
 }
 
-/** Why there is nothing, and the one next step. */
+/** Empty explains why there is no data, and offers the next step. */
 export function Empty({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className="empty">

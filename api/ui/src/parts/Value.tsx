@@ -5,9 +5,12 @@ import { texts } from '../texts'
 
 const t = texts.value
 
-const long = 4000 // characters that are shown at once
+const long = 4000 // characters that are shown at first
 
-/** A value as the API tells it where it is not to be too much: all of it when it is small, else its beginning. */
+/**
+ * Wrapped is a value as the API sends it where size is limited: complete if small, otherwise a
+ * preview.
+ */
 export interface Wrapped {
   bytes: number
   value?: unknown
@@ -15,7 +18,7 @@ export interface Wrapped {
   truncated?: boolean
 }
 
-/** A value of which all can be fetched: at an address. */
+/** Part shows a value whose whole content can be fetched from an address. */
 export function Part({ of, label, all }: { of: unknown; label: string; all: string }) {
   const told = of as Wrapped
   if (!told.truncated) return <Value of={told.value} label={label} />
@@ -37,7 +40,7 @@ function size(bytes: number): string {
     : `${(bytes / (1 << 20)).toFixed(1)} MiB`
 }
 
-/** Any JSON, as text, cut where it is long. */
+/** Value shows any JSON as text and shortens it if it is long. */
 export function Value({ of, label }: { of: unknown; label?: string }) {
   const [all, setAll] = useState(false)
   if (of === undefined) return <span className="faint">{t.none}</span>

@@ -3,7 +3,7 @@ import { usePrefs } from '../data/prefs'
 import { ahead, ago, elapsed, exact } from '../data/time'
 import { texts } from '../texts'
 
-/** Lets what tells relative times be told again each second. */
+/** useTick renders a component with relative times again each second. */
 export function useTick(ms = 1000) {
   const [, tick] = useState(0)
   useEffect(() => {
@@ -12,9 +12,9 @@ export function useTick(ms = 1000) {
   }, [ms])
 }
 
-/** A time as people say it, with the exact one at hand. */
+/** When shows a relative time, with the exact one as its title. */
 export function When({ at }: { at?: string }) {
-  usePrefs() // the zone
+  usePrefs() // renders again when the zone changes
   return at ? (
     <time dateTime={at} title={exact(at)}>
       {ahead(at) ?? ago(at)}
@@ -22,9 +22,9 @@ export function When({ at }: { at?: string }) {
   ) : null
 }
 
-/** For how long something has lasted, with the exact start at hand. */
+/** Since shows how long something has lasted, with the exact start as its title. */
 export function Since({ at }: { at?: string }) {
-  usePrefs() // the zone
+  usePrefs() // renders again when the zone changes
   return at ? (
     <time dateTime={at} title={exact(at)}>
       {texts.time.waited(elapsed(at))}

@@ -1,10 +1,10 @@
-// What a task would do that is not started, in words.
+// The results of a dry run, in words.
 import type { ForeseenStep, Foresight } from '../api.gen'
 import { digits, texts } from '../texts'
 
 const t = texts.dryRun
 
-/** What would become of a step. */
+/** becomes describes the outcome of a step. */
 export function becomes(s: ForeseenStep): string {
   switch (s.how) {
     case 'decided':
@@ -24,7 +24,10 @@ export function becomes(s: ForeseenStep): string {
 
 const sums = Object.entries(t.sums)
 
-/** All of it in one sentence: how many steps of each kind, and how the task would end. */
+/**
+ * inAll summarizes a dry run in one sentence: the number of steps of each kind, and the end of the
+ * task.
+ */
 export function inAll(f: Foresight): string {
   const parts = sums
     .map(([how, text]) => [f.steps.filter(s => s.how === how).length, text] as const)
@@ -34,7 +37,7 @@ export function inAll(f: Foresight): string {
   return t.started + (parts.length > 0 ? t.known(parts.join(', ')) : '') + end
 }
 
-/** Which step it is. */
+/** named returns the name of a step: its scope, its node and its visit. */
 export function named(s: ForeseenStep): string {
   const name = `${s.scope ? `${s.scope}/` : ''}${s.node}`
   return s.visit > 1 ? t.visit(name, s.visit) : name

@@ -4,7 +4,7 @@ import { getPrefs, setPrefs } from '../data/prefs'
 import { follow } from '../data/socket'
 import { texts } from '../texts'
 
-/** Where the bar leads, and the key behind g. */
+/** The pages in the navigation bar, each with its key after g. */
 export const places = [
   { to: '/', name: texts.places.overview, icon: 'overview', key: 'o' },
   { to: '/tasks', name: texts.places.tasks, icon: 'tasks', key: 't' },
@@ -21,13 +21,16 @@ interface Does {
   search: () => void
 }
 
-/** The keys that work on every page. None does while something is being written, and all can be turned off. */
+/**
+ * useKeys handles the keys that work on every page. They are ignored while the user types, and the
+ * user can turn them off.
+ */
 export function useKeys(does: Does) {
   const go = useNavigate()
   const latest = useRef(does)
   latest.current = does
   useEffect(() => {
-    let began = 0 // when g was pressed
+    let began = 0 // time when g was pressed
     const pressed = (e: KeyboardEvent) => {
       if (!getPrefs().keys || e.ctrlKey || e.metaKey || e.altKey || writing(e.target)) return
       const place = performance.now() - began < 1500 ? places.find(p => p.key === e.key) : undefined
@@ -48,7 +51,7 @@ export function useKeys(does: Does) {
   }, [go])
 }
 
-/** Keys of one page. */
+/** usePageKeys handles the keys of one page. */
 export function usePageKeys(keys: Record<string, () => void>) {
   const latest = useRef(keys)
   latest.current = keys
@@ -73,12 +76,15 @@ export function usePageKeys(keys: Record<string, () => void>) {
   }, [])
 }
 
-/** Whether Enter does something of its own there. */
+/** acts reports whether Enter has an effect of its own on an element. */
 function acts(target: EventTarget | null): boolean {
   return target instanceof Element && target.closest('a, button, summary') !== null
 }
 
-/** Whether a key is for a field. Boxes that are ticked take no letters, and one of a dialog keeps the focus for a moment after that was closed. */
+/**
+ * writing reports whether an element takes typed keys. Checkboxes do not, and the checkbox of a
+ * dialog keeps the focus for a moment after the dialog closes.
+ */
 function writing(target: EventTarget | null): boolean {
   if (target instanceof HTMLInputElement)
     return !['checkbox', 'radio', 'button', 'submit'].includes(target.type)

@@ -7,7 +7,7 @@ import { texts } from '../texts'
 const t = texts.cancelTask,
   signal = texts.sendSignal
 
-/** Cancels in words of what will happen. */
+/** CancelAsk confirms a cancellation and describes its effects. */
 export function CancelAsk({
   close,
   cancel,
@@ -55,7 +55,7 @@ export function CancelAsk({
   )
 }
 
-/** Sends a signal: any JSON, or a text. */
+/** SignalAsk sends a signal: any JSON, or a text. */
 export function SignalAsk({
   close,
   send,
@@ -109,7 +109,7 @@ export function SignalAsk({
   )
 }
 
-/** JSON where it is some, else the text itself. */
+/** read returns the value of a text that is JSON, and otherwise the text itself. */
 export function read(text: string): unknown {
   try {
     return parse(text)

@@ -42,7 +42,7 @@ const types = [
   'attempt_ended',
 ]
 
-/** What happened, newest first. */
+/** EventsTab lists the events of a task, newest first. */
 export function EventsTab({
   digest,
   view,

@@ -9,7 +9,10 @@ import { texts } from '../texts'
 
 const t = texts.fork
 
-/** Starts a task that goes on from what this one was when an event was stored, once it has been told what that one keeps. */
+/**
+ * ForkAsk starts a task that continues from the state of another task at a stored event. It first
+ * shows which results the new task keeps.
+ */
 export function ForkAsk({ task, at, close }: { task: string; at: number; close: () => void }) {
   const go = useNavigate()
   const plan = useQuery({

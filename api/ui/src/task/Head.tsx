@@ -19,7 +19,7 @@ import { texts } from '../texts'
 
 const t = texts.task
 
-/** What a task is and how it is, in one line each, and all that can be done with it. */
+/** Head shows the properties and the state of a task, one line each, and all actions on it. */
 export function Head({ digest: d }: { digest: Digest }) {
   useTick()
   const task = useTask(d.task, 'none')
@@ -76,7 +76,7 @@ export function Head({ digest: d }: { digest: Digest }) {
   )
 }
 
-/** Links to where others show the task's trace and its log lines. */
+/** Elsewhere links to other systems that show the task's trace and its log lines. */
 function Elsewhere({ task, trace }: { task: string; trace?: string }) {
   const info = useQuery({
     queryKey: ['info'],

@@ -28,7 +28,10 @@ interface Props {
   set: (v: Partial<TaskView>) => void
 }
 
-/** Everything about one step: how it is and why, its pieces, what went in and came out, what was printed. */
+/**
+ * Inspector shows everything about one step: its state and the reason, its units, its input and
+ * output, and its log.
+ */
 export function Inspector({ digest, graph, scope, node, unit, set }: Props) {
   useTick()
   const at = digest.scopes.find(s => s.scope === scope)
@@ -231,7 +234,7 @@ function StepActs({
   )
 }
 
-/** The pieces of a step, the failed ones first to hand. */
+/** Units lists the units of a step, with quick access to the failed ones. */
 function Units({
   task,
   scope,

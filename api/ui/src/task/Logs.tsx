@@ -8,7 +8,10 @@ import { texts } from '../texts'
 
 const t = texts.logs
 
-/** What attempts have printed and print, the newest below. It stays at the end until somebody scrolls up. */
+/**
+ * LogView shows the output of attempts as it grows, newest last. It stays at the end until the user
+ * scrolls up.
+ */
 export function LogView({
   task,
   node,
@@ -102,7 +105,8 @@ function Lines({
   }, [lines.length, wrap])
   useEffect(() => virtual.measure(), [wrap])
   const scrolled = () => {
-    // by somebody, or by us: then lines may have come meanwhile, and the end is further down
+    // The user or this component has scrolled. In the second case lines may have arrived meanwhile,
+    // and the end is further down.
     const b = box.current!
     if (b.scrollHeight - b.scrollTop - b.clientHeight < 30) atEnd.current = true
     else if (b.scrollTop < top.current) atEnd.current = false

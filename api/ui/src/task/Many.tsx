@@ -16,7 +16,10 @@ const t = texts.bulk
 type Action = Exclude<Bulk['action'], 'fork'>
 const words: Record<Action, { verb: string; done: string }> = t.actions
 
-/** Gives one command to all tasks that the filters find. Without a filter there is none: nobody means all tasks there are. */
+/**
+ * Many sends one command to all tasks that match the filters. It is hidden without a filter,
+ * because a command to all tasks is never intended.
+ */
 export function Many({ filter }: { filter: TaskFilter }) {
   const [action, setAction] = useState<Action>()
   const { sort: _, ...narrow } = filter
@@ -60,7 +63,8 @@ function ManyAsk({
 }) {
   const queries = useQueryClient()
   const { verb, done } = words[action]
-  const [until] = useState(() => new Date(now()).toISOString()) // or those that a rerun starts would be picked, too
+  // excludes the tasks that a rerun starts
+  const [until] = useState(() => new Date(now()).toISOString())
   const body = (more: Partial<Bulk>): Bulk => ({
     action,
     filter: { ...(action === 'rerun' ? { created_to: until } : {}), ...asked(filter) },

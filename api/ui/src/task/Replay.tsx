@@ -8,7 +8,7 @@ import { texts } from '../texts'
 
 const t = texts.replay
 
-/** Goes through what happened, a commit at a time: the graph is as it was then. */
+/** Replay steps through the commits of a task. The graph shows the state at each of them. */
 export function Replay({
   task,
   last,

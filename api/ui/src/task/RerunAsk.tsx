@@ -13,7 +13,10 @@ import { texts } from '../texts'
 
 const t = texts.rerun
 
-/** Starts a task that does again what this one did, with its params or others. Nothing newer is published of what is only tried. */
+/**
+ * RerunAsk starts a task that repeats another one, with its params or other ones. A task of a draft
+ * can use no newer version, because none is published.
+ */
 export function RerunAsk({
   digest: d,
   tried,

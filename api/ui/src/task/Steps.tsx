@@ -12,7 +12,9 @@ const t = texts.steps
 
 const atOnce = 500
 
-/** The graph as a table: every step of the scopes that are shown, in the order of the plan. */
+/**
+ * StepsTab shows the graph as a table: every step of the visible scopes, in the order of the plan.
+ */
 export function StepsTab({
   digest,
   graph,

@@ -13,13 +13,16 @@ import { digits, texts } from '../texts'
 
 const t = texts.graph
 
-/** A node of the plan as it is in this task, and the scope it is in there. */
+/** Here is the state of a node of the plan in this task, and its scope. */
 export interface Here {
   scope: string
   now: NodeNow
 }
 
-/** What of a digest belongs to each node of the plan, by its index. A scope that began several times is shown as it is now. */
+/**
+ * placed maps the index of each node of the plan to its state in a digest. A scope with several
+ * visits is shown in its current state.
+ */
 export function placed(digest: Digest, graph: Graph): Map<number, Here> {
   const found = new Map<number, Here>()
   for (const scope of digest.scopes) {
@@ -34,7 +37,7 @@ export function placed(digest: Digest, graph: Graph): Map<number, Here> {
   return found
 }
 
-/** The state of a node in the one word that its color is for. */
+/** wordNow returns the state of a node as the word that determines its color. */
 export function wordNow(n: NodeNow | undefined): string {
   if (!n) return 'created'
   if (n.held && n.state === 'created') return 'held'

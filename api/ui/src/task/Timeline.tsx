@@ -27,7 +27,10 @@ const t = texts.timeline
 
 const rowHeight = 30
 
-/** When each visit was under way: its attempts, what it waited for, and which visits the end waited for. */
+/**
+ * TimelineTab shows when each visit was active: its attempts, its waits, and the visits that
+ * determined the end (the critical path).
+ */
 export function TimelineTab({
   digest,
   view,
@@ -43,7 +46,8 @@ export function TimelineTab({
   const closing = digest.scopes.find(s => s.scope.startsWith('~'))?.scope
   const scopes = ['', ...(closing ? [closing] : []), ...(view.open ?? [])]
   const told = useTimelines(digest, scopes, zoom)
-  const last = useRef(new Map<string, Timeline>()) // another part of the time takes a moment, and the page stays as it is
+  // loading another range takes a moment, during which the page stays as it is
+  const last = useRef(new Map<string, Timeline>())
   const known = useMemo(() => {
     const now = new Map(
       scopes.flatMap((scope, i) => {
@@ -359,7 +363,7 @@ function Lane({
   )
 }
 
-/** Many attempts: how many were under way when, and in which times some failed. */
+/** Density shows many attempts: how many were active at each time, and when some failed. */
 function Density({ row: l, axis }: { row: TimelineRow['lane']; axis: Axis }) {
   const most = Math.max(...l.bins!.map(b => b.running), 1)
   const shape = (of: (b: { running: number; failed?: number }) => number) =>

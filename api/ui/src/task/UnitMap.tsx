@@ -7,9 +7,12 @@ import { texts } from '../texts'
 const t = texts.units
 
 const columns = 60,
-  most = 3600 // cells
+  most = 3600 // limit of cells
 
-/** All units of a step at once: a cell for each, or for several where there are very many, in the color of the worst of them. */
+/**
+ * UnitMap shows all units of a step at once: one cell for each unit, or for several if there are
+ * very many. A cell has the color of its worst unit.
+ */
 export function UnitMap({
   states,
   choose,
@@ -53,7 +56,7 @@ export function UnitMap({
 
 const worst = ['failed', 'canceled', 'running', 'dispatched', 'pending', 'completed']
 
-/** What each cell shows: of the units in it the state that matters most. */
+/** cellsOf returns the state of each cell: the most important state among its units. */
 export function cellsOf(states: UnitStates, per: number, cells: number): string[] {
   const shown: string[] = []
   let at = 0

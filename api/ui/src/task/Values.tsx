@@ -5,7 +5,7 @@ import { texts } from '../texts'
 
 const t = texts.values
 
-/** What the task was given, what its nodes share, and what came out. */
+/** ValuesTab shows the params, the shared values, and the result of a task. */
 export function ValuesTab({ task }: { task: string }) {
   const whole = useTask(task, 'preview')
   if (whole.isLoadingError)

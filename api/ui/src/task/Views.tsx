@@ -12,7 +12,10 @@ const t = texts.views
 
 const queryOf = (filter: TaskFilter) => print({ ...filter }).replace(/^\?/, '')
 
-/** The lists that people have given names, and a way to give this one a name. All see them. */
+/**
+ * Views lists the named lists and lets the user name the current one. They are visible to all
+ * users.
+ */
 export function Views({ filter }: { filter: TaskFilter }) {
   const may = useMay()
   const queries = useQueryClient()

@@ -22,7 +22,7 @@ const icons: Record<string, string> = {
   permit: 'tasks',
 }
 
-/** Why a task waits, since when, until when, and what would help. */
+/** Waits shows why a task waits, since when, until when, and the remedy. */
 export function Waits({
   task,
   waits,
@@ -71,7 +71,7 @@ export function Waits({
   )
 }
 
-/** How many workers could take a job. */
+/** Able shows how many workers can take a job. */
 function Able({ workers }: { workers: number }) {
   return (
     <Link to="/workers" className={workers > 0 ? 'faint' : 'state tone-failed'}>
@@ -87,7 +87,7 @@ function Able({ workers }: { workers: number }) {
   )
 }
 
-/** The key that a wait names in its text. */
+/** keyOf returns the key that the text of a wait names. */
 export function keyOf(w: Wait): string | undefined {
   return /(?:signal|set) (\S+)$/.exec(w.text)?.[1]?.split(/[.[]/)[0]
 }
@@ -97,7 +97,7 @@ function Help({ task, wait: w }: { task: string; wait: Wait }) {
   const [asks, setAsks] = useState(false)
   const key = keyOf(w)
   const may = useMay()
-  const held = w.for === 'resume' && w.node // by itself; else it is the task that is paused
+  const held = w.for === 'resume' && w.node // the step itself is held; otherwise the task is paused
   const helps = held
     ? 'release'
     : w.for === 'resume'
