@@ -7,7 +7,9 @@ const rounds = 3
 const member = await startMember()
 let browser
 
-/** A dag of so many nodes in rows of ten, each of which waits for two of the row before. */
+/**
+ * dag returns a dag of n nodes in rows of ten. Each node depends on two nodes of the row before.
+ */
 function dag(n) {
   const nodes = {}
   for (let i = 0; i < n; i++) {
@@ -39,7 +41,10 @@ async function best(name, path, done) {
   console.log(`${name.padEnd(34)} first paint ${ms(least('paint')).padStart(8)}  layout ${ms(least('layout')).padStart(8)}  script ${ms(least('script')).padStart(8)}  main thread ${ms(least('main')).padStart(8)}  heap ${Math.round(least('heap'))} MiB`)
 }
 
-/** How smooth a page is for five seconds: frames, the longest of them, and the longest task of the main thread. */
+/**
+ * smooth measures the smoothness of a page for five seconds: the frames, the longest frame, and the
+ * longest task of the main thread.
+ */
 function smooth() {
   return new Promise(done => {
     const frames = [], tasks = []
@@ -56,7 +61,7 @@ function smooth() {
   })
 }
 
-/** A page of a task that runs as fast as the engine lets it. */
+/** live measures the page of a task that runs as fast as the engine allows. */
 async function live(name, flow) {
   await publish('busy', flow)
   const runs = []

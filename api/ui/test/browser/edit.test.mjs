@@ -1,4 +1,4 @@
-// How flows are edited on their pages: with the keyboard, and as the server sees them.
+// Editing flows on their pages: with the keyboard, and checked against the server.
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { axeFinds, openPage, patience, startBrowser, startMember, until } from './harness.mjs'
@@ -15,7 +15,7 @@ after(async () => {
   await member?.stop()
 })
 
-/** Does something on a page, of which the browser must not complain. */
+/** onPage runs a test on a page, in which the browser must report no problems. */
 function onPage(name, path, act, options) {
   test(name, { timeout: 120_000 }, async () => {
     const { page, complaints, close } = await openPage(browser, options)
@@ -30,8 +30,8 @@ function onPage(name, path, act, options) {
   })
 }
 
-// Expected messages of the browser's console: refusals, and that Chromium may not apply the inline
-// colors of the editor.
+// expected reports whether a console message is expected: a refusal, or that Chromium may not apply
+// the inline colors of the editor.
 const expected = complaint => /status of (404|409)|^console: Applying inline style violates/.test(complaint)
 
 const text = page => page.getByRole('textbox', { name: /^Definition of/ })
@@ -41,7 +41,7 @@ const focused = page => page.evaluate(() => {
   return e.shadowRoot ? e.shadowRoot.activeElement?.getAttribute('aria-label') : (e.getAttribute('aria-label') || e.labels?.[0]?.textContent || e.textContent || e.tagName)
 })
 
-/** Presses Tab until something has the focus, as people without a mouse do. */
+/** tabTo presses Tab until the named element has the focus, like a user without a mouse. */
 async function tabTo(page, name, back = false) {
   for (let i = 0; i < 80; i++) {
     if (name.test(String(await focused(page)))) return
@@ -63,11 +63,11 @@ nodes:
     params: {delay_ms: 300}
 `
 
-/** What is offered to complete a word. */
+/** offered returns the offered completions of a word. */
 const offered = (page, options) => page.locator('.cm-tooltip-autocomplete').getByRole('option', options)
 
 for (const colorScheme of ['light', 'dark']) {
-  onPage(`a flow is written, mended, tried and published by keys alone: ${colorScheme}`, '/ui/flows', async page => {
+  onPage(`a flow is written, fixed, tried and published with the keyboard: ${colorScheme}`, '/ui/flows', async page => {
     const slug = `written-${colorScheme}`
     await page.getByRole('heading', { name: 'Flows' }).waitFor()
     await tabTo(page, /^\s*New flow$/)
@@ -82,7 +82,7 @@ for (const colorScheme of ['light', 'dark']) {
     await page.getByRole('button', { name: /9:5 .*knd/ }).waitFor()
     await page.locator('.node.tone-failed').getByText('rest').waitFor()
 
-    await tabTo(page, /9:5/) // Tab leaves the text
+    await tabTo(page, /9:5/) // Tab leaves the editor
     await page.keyboard.press('Enter')
     await page.waitForFunction(() => document.activeElement.shadowRoot)
     await page.locator('.node.selected').getByText('rest').waitFor()
@@ -125,7 +125,7 @@ for (const colorScheme of ['light', 'dark']) {
   }, { colorScheme })
 }
 
-onPage('a published flow opens as YAML that says the same', '/ui/flows/order', async page => {
+onPage('a published flow opens as equivalent YAML', '/ui/flows/order', async page => {
   await page.getByRole('link', { name: 'Edit' }).click()
   await page.getByText('No problems').waitFor()
   for (const { slug } of (await member.api('GET', '/v1/flows')).items) {
@@ -140,7 +140,7 @@ onPage('a published flow opens as YAML that says the same', '/ui/flows/order', a
   }
 })
 
-onPage('what was published meanwhile is seen before it is published over', '/ui/edit/greet', async page => {
+onPage('a newer version is shown before a draft replaces it', '/ui/edit/greet', async page => {
   await page.getByText('No problems').waitFor()
   await text(page).focus()
   await page.keyboard.press('Control+Home')
@@ -159,7 +159,7 @@ onPage('what was published meanwhile is seen before it is published over', '/ui/
   assert.equal((await member.api('GET', '/v1/flows/greet/versions/3')).definition.description, undefined)
 })
 
-onPage('a draft stays in the browser, and is discarded', '/ui/edit/pay', async page => {
+onPage('a draft stays in the browser until it is discarded', '/ui/edit/pay', async page => {
   await page.getByText('No problems').waitFor()
   await text(page).focus()
   await page.keyboard.press('Control+Home')
@@ -172,7 +172,7 @@ onPage('a draft stays in the browser, and is discarded', '/ui/edit/pay', async p
   assert.doesNotMatch(await written(page), /# kept/)
 })
 
-onPage('every node of the palette is one that the server takes, and a click on it leads to its line', '/ui/edit', async page => {
+onPage('the server accepts every node of the palette, and a click on it leads to its line', '/ui/edit', async page => {
   await page.getByText('No problems').waitFor()
   const palette = page.getByLabel('Insert node')
   const names = (await palette.locator('option').allTextContents()).slice(1)
@@ -183,7 +183,7 @@ onPage('every node of the palette is one that the server takes, and a click on i
   await page.waitForFunction(() => /approve:/.test(document.querySelector('.code').shadowRoot.querySelector('.cm-activeLine')?.textContent))
 })
 
-onPage('JSON is edited as well', '/ui/edit', async page => {
+onPage('a JSON definition can be edited', '/ui/edit', async page => {
   await text(page).focus()
   await page.keyboard.press('Control+a')
   await page.keyboard.insertText('{"nodes": {"a": {"kind": "timr"}}}')

@@ -11,7 +11,10 @@ import { chromium } from 'playwright-core'
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const here = new URL('..', import.meta.url).pathname
 
-/** Starts `troupe dev` with the flows beside these tests, in a folder that is gone afterwards. */
+/**
+ * startMember starts `troupe dev` with the flows beside these tests, in a folder that is removed
+ * afterwards.
+ */
 export async function startMember({ token, flags = [] } = {}) {
   const program = process.env.TROUPE
   if (!program) throw new Error('TROUPE has to name the program; scripts/ui.sh builds it')
@@ -53,7 +56,7 @@ export async function startMember({ token, flags = [] } = {}) {
   return started
 }
 
-/** How long anything may take that is about to happen, on a machine that has other things to do. */
+/** patience is the limit for anything expected soon, long enough for a machine under load. */
 export const patience = 30_000
 
 export async function until(is, what, ms = patience) {
@@ -61,7 +64,7 @@ export async function until(is, what, ms = patience) {
   throw new Error(`not within ${ms} ms: ${what}`)
 }
 
-/** Tasks in all states that a page has to show. */
+/** seed starts tasks in all states that a page must show. */
 export async function seed(m) {
   const tasks = { done: [], failed: [] }
   for (const name of ['Ada', 'Grace', 'Edsger', 'Barbara', 'Tony']) tasks.done.push(await m.start('greet', { name }, { labels: { customer: name.toLowerCase() } }))
@@ -87,7 +90,10 @@ export async function startBrowser() {
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--force-color-profile=srgb'] })
 }
 
-/** A page whose complaints are kept: nothing may go wrong unseen. */
+/**
+ * openPage opens a page and collects its errors and console messages, so that no failure goes
+ * unnoticed.
+ */
 export async function openPage(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1360, height: 850 }, colorScheme: 'light', locale: 'en-GB', timezoneId: 'UTC', ...options })
   const page = await context.newPage()
@@ -97,7 +103,7 @@ export async function openPage(browser, options = {}) {
   return { page, complaints, close: () => context.close() }
 }
 
-/** What axe finds on a page, in light and in dark: nothing has to be. */
+/** axeFinds returns the accessibility problems that axe finds on a page, in light and in dark. */
 export async function axeFinds(page) {
   await page.evaluate(axe)
   const all = []
@@ -109,7 +115,7 @@ export async function axeFinds(page) {
   return all
 }
 
-/** Looks for what keeps people off a page, once it is there. */
+/** axeFindsNothing checks that a loaded page has no accessibility problems. */
 export async function axeFindsNothing(page) {
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page.waitForFunction(() => !document.querySelector('.loading'))
@@ -117,7 +123,7 @@ export async function axeFindsNothing(page) {
   assert.deepEqual(await axeFinds(page), [])
 }
 
-/** Does something on a page, of which the browser must not complain. */
+/** onPageOf runs a test on a page, in which the browser must report no problems. */
 export async function onPageOf(browser, address, act, options) {
   const { page, complaints, close } = await openPage(browser, options)
   page.setDefaultTimeout(patience)

@@ -41,7 +41,7 @@ function onPage(name, path, act) {
 const row = (page, id) => page.getByRole('row').filter({ has: page.locator(`[title="${id}"]`) })
 const lane = (page, name) => page.locator('.timeline li').filter({ has: page.getByRole('button', { name: new RegExp(`^${name}\\b`) }) })
 
-onPage('a timeline tells what each visit waited for, and what the end waited for', () => `/ui/tasks/${tasks.order}?tab=timeline`, async page => {
+onPage('a timeline shows the waits of each visit and the critical path', () => `/ui/tasks/${tasks.order}?tab=timeline`, async page => {
   await lane(page, 'approve').waitFor()
   assert.match(await lane(page, 'approve').getAttribute('title'), /completed, took .*, waited .* for an approval, on the critical path/)
   assert.equal(await lane(page, 'approve').locator('.wait-of').count(), 1)
@@ -50,7 +50,7 @@ onPage('a timeline tells what each visit waited for, and what the end waited for
   await page.getByRole('complementary', { name: 'Step approve' }).waitFor()
 })
 
-onPage('a timeline is zoomed by keys and by drawing, and the address keeps it', () => `/ui/tasks/${tasks.order}?tab=timeline`, async page => {
+onPage('a timeline zooms by keys and by dragging, and the address keeps the range', () => `/ui/tasks/${tasks.order}?tab=timeline`, async page => {
   await lane(page, 'approve').waitFor()
   await page.getByRole('region', { name: /^Timeline/ }).focus()
   await page.keyboard.press('+')
@@ -69,7 +69,7 @@ onPage('a timeline is zoomed by keys and by drawing, and the address keeps it', 
   await page.waitForURL(url => !url.searchParams.has('zoom'))
 })
 
-onPage('what is inside a visit opens below it, while the task goes on', () => `/ui/tasks/${tasks.nightly}?tab=timeline`, async page => {
+onPage('the contents of a visit open below it while the task runs', () => `/ui/tasks/${tasks.nightly}?tab=timeline`, async page => {
   await page.getByRole('button', { name: 'Steps inside pack' }).click()
   await page.waitForURL('**open=pack**')
   await lane(page, 'light').waitFor()
@@ -77,7 +77,7 @@ onPage('what is inside a visit opens below it, while the task goes on', () => `/
   assert.match(await lane(page, 'upload').getAttribute('title'), /for a worker/)
 })
 
-onPage('the graph is seen as it was, step by step', () => `/ui/tasks/${tasks.order}`, async page => {
+onPage('the replay shows earlier states of the graph', () => `/ui/tasks/${tasks.order}`, async page => {
   await page.locator('.graph [data-node="ship: completed"]').waitFor()
   await page.getByRole('button', { name: 'First step' }).click()
   await page.waitForURL('**at=1')
@@ -91,7 +91,7 @@ onPage('the graph is seen as it was, step by step', () => `/ui/tasks/${tasks.ord
   await page.locator('.graph [data-node="ship: completed"]').waitFor()
 })
 
-onPage('events are picked by what and where, and lead to the graph of their time', () => `/ui/tasks/${tasks.order}?tab=events`, async page => {
+onPage('events are filtered by kind and place, and link to the graph at their time', () => `/ui/tasks/${tasks.order}?tab=events`, async page => {
   const table = page.getByRole('table')
   await page.getByLabel('Filter by type').selectOption('step_ended')
   await page.waitForURL('**type=step_ended**')
@@ -105,7 +105,7 @@ onPage('events are picked by what and where, and lead to the graph of their time
   await page.locator('.graph [data-node="archive: created"]').waitFor()
 })
 
-onPage('two versions are compared: what differs, who goes on with the old one, and their texts', () => '/ui/flows/bill?tab=versions', async page => {
+onPage('two versions are compared by nodes, running tasks and texts', () => '/ui/flows/bill?tab=versions', async page => {
   const told = page.getByRole('region', { name: 'Differences between v1 and v2' })
   await told.getByRole('row').filter({ hasText: 'node changed' }).getByText('{"service":"till"}').waitFor()
   await told.getByLabel('Differences between the definitions').getByText('+ "service": "till"').waitFor()
@@ -116,7 +116,7 @@ onPage('two versions are compared: what differs, who goes on with the old one, a
   await row(page, tasks.bill).waitFor()
 })
 
-onPage('the tasks of a flow are those of one version', () => '/ui/flows/bill?tab=tasks', async page => {
+onPage('the tasks of a flow are filtered by version', () => '/ui/flows/bill?tab=tasks', async page => {
   await row(page, tasks.bill).waitFor()
   await page.getByLabel('Filter by version').selectOption('2')
   await page.getByText('No tasks of v2').waitFor()
@@ -124,7 +124,7 @@ onPage('the tasks of a flow are those of one version', () => '/ui/flows/bill?tab
   await row(page, tasks.bill).waitFor()
 })
 
-onPage('a log of many lines is searched, and only what is seen is drawn', () => `/ui/tasks/${tasks.printed}?tab=logs`, async page => {
+onPage('a long log is searched, and only visible lines are rendered', () => `/ui/tasks/${tasks.printed}?tab=logs`, async page => {
   await page.getByText('20,002 lines').waitFor()
   await page.locator('.log').getByText('Disk is full').waitFor()
   assert.ok(await page.locator('.log-line').count() < 120)
@@ -135,7 +135,7 @@ onPage('a log of many lines is searched, and only what is seen is drawn', () => 
   await page.getByText('No lines match.').waitFor()
 })
 
-onPage('a log is followed while its job goes on', () => '/ui/', async page => {
+onPage('a log is followed while its job runs', () => '/ui/', async page => {
   const dir = mkdtempSync(join(tmpdir(), 'troupe-ui-talk-'))
   await member.api('PUT', '/v1/flows/talker', printing(3, `until [ -e ${dir}/go ]; do sleep 0.1; done; echo And then >&2;`))
   const id = await member.start('talker', {})
@@ -147,7 +147,7 @@ onPage('a log is followed while its job goes on', () => '/ui/', async page => {
   rmSync(dir, { recursive: true })
 })
 
-onPage('a list is told what changes, and does not ask for it', () => '/ui/tasks', async page => {
+onPage('a list receives changes without polling', () => '/ui/tasks', async page => {
   await row(page, tasks.nightly).waitFor()
   await page.getByText('live', { exact: true }).first().waitFor()
   await page.waitForTimeout(1000)

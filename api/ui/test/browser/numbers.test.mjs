@@ -21,7 +21,7 @@ after(async () => {
 const textOf = async id => (await fetch(`${member.url}/v1/tasks/${id}`)).text()
 const idOf = page => new URL(page.url()).pathname.split('/').at(-1)
 
-test('a form with JSON, and running again with other params', { timeout: 120_000 }, () => onPageOf(browser, `${member.url}/ui/flows/plain?tab=start`, async page => {
+test('a JSON form and a rerun with other params keep all digits', { timeout: 120_000 }, () => onPageOf(browser, `${member.url}/ui/flows/plain?tab=start`, async page => {
   await page.getByLabel('Params (JSON)').fill('{"id": 9007199254740993}')
   await page.getByRole('button', { name: 'Start', exact: true }).click()
   await page.waitForURL('**/ui/tasks/*')
@@ -37,14 +37,14 @@ test('a form with JSON, and running again with other params', { timeout: 120_000
   assert.match(await textOf(idOf(page)), /"params":\s*\{"id":\s*10000000000000000001\}/)
 }))
 
-test('a form of declared inputs', { timeout: 120_000 }, () => onPageOf(browser, `${member.url}/ui/flows/declared?tab=start`, async page => {
+test('a form of declared inputs keeps all digits', { timeout: 120_000 }, () => onPageOf(browser, `${member.url}/ui/flows/declared?tab=start`, async page => {
   await page.getByLabel('account').fill('9007199254740993')
   await page.getByRole('button', { name: 'Start', exact: true }).click()
   await page.waitForURL('**/ui/tasks/*')
   assert.match(await textOf(idOf(page)), /"account":\s*9007199254740993\b/)
 }))
 
-test('a signal, and the value that is shown of it', { timeout: 120_000 }, async () => {
+test('a signal and its displayed value keep all digits', { timeout: 120_000 }, async () => {
   const id = await member.start('awaited', {})
   await onPageOf(browser, `${member.url}/ui/tasks/${id}`, async page => {
     await page.locator('.task-head').getByRole('button', { name: 'Send signal' }).click()

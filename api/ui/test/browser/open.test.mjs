@@ -23,7 +23,7 @@ function onPage(name, path, act) {
   test(name, { timeout: 120_000 }, () => onPageOf(browser, member.url + (typeof path === 'function' ? path() : path), act))
 }
 
-/** The same where the browser has to complain: not all is answered. */
+/** onPoorPage is onPage for tests with failing requests, which make the browser report problems. */
 function onPoorPage(name, path, act) {
   test(name, { timeout: 120_000 }, async () => {
     const { page, close } = await openPage(browser)
@@ -37,7 +37,7 @@ function onPoorPage(name, path, act) {
   })
 }
 
-/** Has a page believe that nobody sees it, or that somebody does again. */
+/** seen hides a page or shows it again, as the page sees it. */
 async function seen(page, is) {
   await page.evaluate(is => {
     Object.defineProperty(document, 'hidden', { value: !is, configurable: true })
@@ -46,12 +46,12 @@ async function seen(page, is) {
   }, is)
 }
 
-/** Starts many tasks, some at a time. */
+/** startMany starts many tasks, 16 at a time. */
 async function startMany(n, labels) {
   await Promise.all(Array.from({ length: 16 }, async () => { while (n-- > 0) await member.start('greet', { name: 'Ada' }, { labels }) }))
 }
 
-onPage('a list shows no gap when more has begun than it was told', '/ui/tasks?label=lot:gap', async page => {
+onPage('a list shows no gap after more starts than the channel reports', '/ui/tasks?label=lot:gap', async page => {
   await startMany(3, { lot: 'gap' })
   await page.waitForFunction(() => document.querySelectorAll('.rows .row a.cover').length === 3)
   const live = page.getByRole('button', { name: 'live', exact: true })
@@ -63,7 +63,7 @@ onPage('a list shows no gap when more has begun than it was told', '/ui/tasks?la
   await page.getByText('153 tasks').waitFor()
 })
 
-onPage('a long list is read as far as somebody scrolls, and not beyond what it keeps', '/ui/tasks?label=lot:long', async page => {
+onPage('a long list loads while the user scrolls, up to its limit', '/ui/tasks?label=lot:long', async page => {
   await startMany(2150, { lot: 'long' })
   await page.reload()
   let asked = 0
@@ -79,7 +79,7 @@ onPage('a long list is read as far as somebody scrolls, and not beyond what it k
 
 const lines = async page => Number.parseInt((await page.locator('.log-view .table-tools .faint').textContent()).replaceAll(',', ''))
 
-onPoorPage('a log goes on after a server has refused to tell it', () => `/ui/tasks/${printing}?tab=logs`, async page => {
+onPoorPage('a log continues after the server has refused it', () => `/ui/tasks/${printing}?tab=logs`, async page => {
   await page.locator('.log-line').first().waitFor()
   let refused = 0
   await page.route('**/logs/stream?*', route => (refused++ === 0 ? route.fulfill({ status: 503 }) : route.continue()))
@@ -90,7 +90,7 @@ onPoorPage('a log goes on after a server has refused to tell it', () => `/ui/tas
   await until(async () => (await lines(page)) > before, 'more lines come')
 })
 
-onPage('a log that nobody sees holds no connection, and goes on behind its last line', () => `/ui/tasks/${printing}?tab=logs`, async page => {
+onPage('a hidden log holds no connection and resumes behind its last line', () => `/ui/tasks/${printing}?tab=logs`, async page => {
   await page.locator('.log-line').first().waitFor()
   const left = page.waitForEvent('requestfailed', r => r.url().includes('/logs/stream'))
   await seen(page, false)
@@ -102,12 +102,12 @@ onPage('a log that nobody sees holds no connection, and goes on behind its last 
   await until(async () => (await lines(page)) > before, 'more lines come')
 })
 
-onPage('what is shown beside a task under way becomes newer where answers take longer than a second', () => `/ui/tasks/${printing}?tab=events`, async page => {
+onPage('details of a running task stay current when answers take over a second', () => `/ui/tasks/${printing}?tab=events`, async page => {
   const newest = async () => Number.parseInt(await page.locator('tbody td').first().textContent())
   await page.locator('tbody td').first().waitFor()
   await page.route('**/events?*', async route => {
     await sleep(1500)
-    await route.continue().catch(() => {}) // it may not be waited for any longer
+    await route.continue().catch(() => {}) // the page may have canceled the request
   })
   for (let i = 0; i < 2; i++) {
     const before = await newest()
@@ -115,11 +115,11 @@ onPage('what is shown beside a task under way becomes newer where answers take l
   }
 })
 
-onPage('a task that nobody sees is not asked for, and is up to date when it is seen', () => `/ui/tasks/${printing}?tab=events`, async page => {
+onPage('a hidden task page sends no requests and is current when shown again', () => `/ui/tasks/${printing}?tab=events`, async page => {
   const newest = async () => Number.parseInt(await page.locator('tbody td').first().textContent())
   await page.locator('tbody td').first().waitFor()
   await seen(page, false)
-  await sleep(1500) // what was asked for before
+  await sleep(1500) // lets requests in flight finish
   const before = await newest()
   let asked = 0
   page.on('request', () => asked++)
@@ -129,14 +129,14 @@ onPage('a task that nobody sees is not asked for, and is up to date when it is s
   await until(async () => (await newest()) > before, 'newer events are shown')
 })
 
-onPoorPage('what is written into a form, and a list, stay when they are asked for again and the server is away', '/ui/flows/pay?tab=start', async page => {
+onPoorPage('form input and a list survive failed reads', '/ui/flows/pay?tab=start', async page => {
   await page.getByLabel('amount').fill('1234')
   let refused = 0
   await page.route('**/v1/**', route => {
     refused += Number(new URL(route.request().url()).pathname === '/v1/flows/pay')
     return route.fulfill({ status: 403, json: { title: 'no', status: 403, kind: 'forbidden', what: 'nobody may' } })
   })
-  await sleep(1100) // what is younger is not asked for
+  await sleep(1100) // the page reads data again only if it is older than a second
   await seen(page, false)
   await seen(page, true)
   await until(() => refused > 0, 'the flow is asked for')
@@ -177,7 +177,7 @@ test('the units of each step are shown from the first one', { timeout: 120_000 }
   })
 })
 
-test('what is written into a dialog stays when another wait is over', { timeout: 120_000 }, async () => {
+test('dialog input stays when another wait ends', { timeout: 120_000 }, async () => {
   const wait = key => ({ kind: 'wait_event', params: { signal_key: `$shared.${key}` } })
   await member.api('PUT', '/v1/flows/two-waits', { nodes: { first: wait('first'), second: wait('second') } })
   const id = await member.start('two-waits', {})
@@ -192,7 +192,7 @@ test('what is written into a dialog stays when another wait is over', { timeout:
   })
 })
 
-test('what began in the last minutes is found where the clock of the browser is wrong', { timeout: 120_000 }, async () => {
+test("recent tasks are found when the browser's clock is wrong", { timeout: 120_000 }, async () => {
   await startMany(2, { lot: 'clock' })
   for (const minutes of [-40, 40]) {
     const { page, complaints, close } = await openPage(browser)
@@ -215,7 +215,7 @@ test('what began in the last minutes is found where the clock of the browser is 
 
 const inside = title => ({ start: 'box', nodes: { box: { kind: 'subflow', subflow: { start: 'ask', nodes: { ask: { kind: 'approval', params: { approval_key: '$shared.decision', title } } } } } } })
 
-test('a wait inside of a node leads to what it is of, also where that is not open', { timeout: 120_000 }, async () => {
+test('a wait inside a closed node leads to its step', { timeout: 120_000 }, async () => {
   await member.api('PUT', '/v1/flows/inside', inside('Really?'))
   const id = await member.start('inside', {})
   await onPageOf(browser, `${member.url}/ui/tasks/${id}`, async page => {
@@ -226,7 +226,7 @@ test('a wait inside of a node leads to what it is of, also where that is not ope
   })
 })
 
-test('a phone shows long words without becoming wider', { timeout: 120_000 }, async () => {
+test('long words do not widen a page on a phone', { timeout: 120_000 }, async () => {
   const word = 'y'.repeat(180)
   await member.api('PUT', '/v1/flows/words', inside(word))
   const id = await member.start('words', {}, { labels: { word: word.slice(0, 100) } })
@@ -239,13 +239,13 @@ test('a phone shows long words without becoming wider', { timeout: 120_000 }, as
   }
 })
 
-/** Answers as a server that has more than one page of something. */
+/** paged answers like a server that has more than one page of items. */
 async function paged(page, path, of) {
   const items = (from, to) => Array.from({ length: to - from }, (_, i) => of(from + i))
   await page.route(`**${path}?*`, route => route.fulfill({ json: new URL(route.request().url()).searchParams.get('cursor') ? { items: items(500, 520) } : { items: items(0, 500), next: 'behind' } }))
 }
 
-onPage('more workers and schedules than a page has can be shown', '/ui/flows', async page => {
+onPage('workers and schedules beyond the first page can be shown', '/ui/flows', async page => {
   const at = new Date().toISOString()
   await paged(page, '/v1/workers', n => ({ id: `w-${n}`, state: 'online', services: ['transform'], load: 0, capacity: 1, last_heartbeat: at, registered_at: at }))
   await paged(page, '/v1/schedules', n => ({ name: `s-${n}`, flow: 'greet', every: '24h', enabled: true, begun: 0, skipped: 0, next: at }))
@@ -258,13 +258,13 @@ onPage('more workers and schedules than a page has can be shown', '/ui/flows', a
   }
 })
 
-onPoorPage('who is not known any longer is asked for a token at once', '/ui/', async page => {
+onPoorPage('an expired session leads to the sign-in at once', '/ui/', async page => {
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
   await page.route('**/v1/**', route => route.fulfill({ status: 401, json: { title: 'Unauthorized', status: 401, kind: 'unauthorized', what: 'a token is needed' } }))
   await page.getByLabel('Token').waitFor({ timeout: 15_000 })
 })
 
-onPage('rows do not move away under the focus', '/ui/tasks?label=lot:focus', async page => {
+onPage('rows do not move under the focus', '/ui/tasks?label=lot:focus', async page => {
   await startMany(2, { lot: 'focus' })
   await page.locator('.row a.cover').nth(1).focus()
   const place = () => page.evaluate(() => document.activeElement.closest('.row')?.getBoundingClientRect().top)
@@ -274,7 +274,7 @@ onPage('rows do not move away under the focus', '/ui/tasks?label=lot:focus', asy
   assert.equal(await place(), before)
 })
 
-test('what is copied on a page of plain HTTP can be pasted, and it says so where it cannot', { timeout: 120_000 }, async () => {
+test('a copy over plain HTTP can be pasted, and a failed copy is reported', { timeout: 120_000 }, async () => {
   const { page, close } = await openPage(browser)
   page.setDefaultTimeout(patience)
   try {
@@ -294,7 +294,7 @@ test('what is copied on a page of plain HTTP can be pasted, and it says so where
   }
 })
 
-test('an approval keeps nothing of the one that was shown before', { timeout: 120_000 }, async () => {
+test('an approval keeps no input of the previous one', { timeout: 120_000 }, async () => {
   const ids = []
   for (const title of ['First?', 'Second?']) {
     const flow = `asks-${ids.length}`
@@ -320,7 +320,7 @@ test('an approval keeps nothing of the one that was shown before', { timeout: 12
   })
 })
 
-onPoorPage('a member that does not answer is told in plain words, and asked again until it does', '/ui/tasks', async page => {
+onPoorPage('a missing answer is explained in plain words and retried', '/ui/tasks', async page => {
   let away = false
   const sockets = []
   await page.routeWebSocket('**/v1/ws', socket => {
@@ -349,7 +349,7 @@ onPoorPage('a member that does not answer is told in plain words, and asked agai
   assert.equal(await page.getByText('Failed to fetch').count(), 0)
 })
 
-test('rows far down a list are as they are now when somebody comes back to it, and after a break', { timeout: 120_000 }, async () => {
+test('rows far down a list are current after a return and after a break', { timeout: 120_000 }, async () => {
   const wait = { start: 'wait', nodes: { wait: { kind: 'wait_event', params: { signal_key: '$shared.go' } } } }
   await member.api('PUT', '/v1/flows/waiting', wait)
   const ids = [await member.start('waiting', {}, { labels: { lot: 'deep' } }), await member.start('waiting', {}, { labels: { lot: 'deep' } })]
@@ -381,7 +381,7 @@ test('rows far down a list are as they are now when somebody comes back to it, a
   })
 })
 
-test('a connection that has died without a word is replaced, and one on which nothing happens is kept', { timeout: 120_000 }, async () => {
+test('a dead connection is replaced, and an idle one is kept', { timeout: 120_000 }, async () => {
   const { page, complaints, close } = await openPage(browser)
   page.setDefaultTimeout(patience)
   let silent = false, opened = 0, answered = 0
@@ -415,7 +415,7 @@ test('a connection that has died without a word is replaced, and one on which no
   }
 })
 
-/** Starts a task that waits for a step which is held. */
+/** startHeld starts a task that waits for a held step. */
 async function startHeld() {
   await member.api('PUT', '/v1/flows/held', { mode: 'dag', nodes: { a: { route: 'direct' }, b: { route: 'direct', depends_on: ['a'] } } })
   const id = await member.start('held', {})
@@ -424,7 +424,7 @@ async function startHeld() {
   return id
 }
 
-onPage('a step that is held is released where the page says that the task waits for it', '/ui/', async page => {
+onPage('a held step is released from the list of waits', '/ui/', async page => {
   await page.goto(`${member.url}/ui/tasks/${await startHeld()}`)
   const waits = page.getByLabel('Current waits')
   await waits.getByText('the step is held').waitFor()
@@ -432,7 +432,7 @@ onPage('a step that is held is released where the page says that the task waits 
   await waits.getByRole('button', { name: 'Complete' }).waitFor()
 })
 
-onPoorPage('whose action is refused without a token is asked for one', '/ui/', async page => {
+onPoorPage('an action refused for a missing token leads to the sign-in', '/ui/', async page => {
   await page.goto(`${member.url}/ui/tasks/${await startHeld()}`)
   const release = page.getByLabel('Current waits').getByRole('button', { name: 'Release' })
   await release.waitFor()

@@ -16,7 +16,7 @@ after(async () => {
   await member?.stop()
 })
 
-/** Does something on a page, of which the browser must not complain. */
+/** onPage runs a test on a page, in which the browser must report no problems. */
 function onPage(name, path, act, options) {
   test(name, { timeout: 120_000 }, () => onPageOf(browser, member.url + (typeof path === 'function' ? path() : path), act, options))
 }
@@ -24,19 +24,19 @@ function onPage(name, path, act, options) {
 const row = (page, id) => page.getByRole('row').filter({ has: page.locator(`[title="${id}"]`) })
 const node = (page, name) => page.locator(`.graph [data-node="${name}"], .graph [data-node^="${name}: "]`)
 
-onPage('the top leads to the pages', '/', async page => {
+onPage('the root address leads to the pages', '/', async page => {
   await page.waitForURL('**/ui/**')
   await page.getByRole('heading', { level: 1 }).waitFor()
 })
 
-onPage('a list of tasks tells the state of each, and what has begun meanwhile', '/ui/tasks', async page => {
+onPage('a list of tasks shows the state of each task, and new tasks', '/ui/tasks', async page => {
   await row(page, tasks.failed[0]).getByText('failed').waitFor()
   await row(page, tasks.paused).getByText('paused').waitFor()
   const id = await member.start('greet', { name: 'later' })
   await row(page, id).getByText('completed').waitFor()
 })
 
-onPage('rows do not move under a cursor: what is new waits', '/ui/tasks', async page => {
+onPage('rows do not move under the cursor while new ones wait', '/ui/tasks', async page => {
   await row(page, tasks.failed[0]).hover()
   const id = await member.start('greet', { name: 'meanwhile' })
   const pill = page.getByRole('button', { name: /^\d+ new$/ })
@@ -46,7 +46,7 @@ onPage('rows do not move under a cursor: what is new waits', '/ui/tasks', async 
   await row(page, id).waitFor()
 })
 
-onPage('every filter is in the address, and a chip that can be taken off', '/ui/tasks', async page => {
+onPage('every filter is in the address and has a removable chip', '/ui/tasks', async page => {
   await page.getByRole('navigation', { name: 'States' }).getByRole('link', { name: 'failed' }).click()
   await page.waitForURL('**/tasks?state=failed')
   await row(page, tasks.failed[0]).waitFor()
@@ -58,7 +58,7 @@ onPage('every filter is in the address, and a chip that can be taken off', '/ui/
   await page.waitForURL('**/tasks')
 })
 
-onPage('a list is given a name, which all see, and loses it again', '/ui/tasks?state=failed', async page => {
+onPage('a list is saved under a name that all users see, and deleted', '/ui/tasks?state=failed', async page => {
   await page.getByRole('button', { name: 'Save view' }).click()
   await page.getByLabel('View name', { exact: true }).fill('what failed')
   await page.keyboard.press('Enter')
@@ -72,13 +72,13 @@ onPage('a list is given a name, which all see, and loses it again', '/ui/tasks?s
   await named.waitFor({ state: 'detached' })
 })
 
-onPage('what no task fits says so', '/ui/tasks?label=customer:nobody', async page => {
+onPage('a filter without matches says so', '/ui/tasks?label=customer:nobody', async page => {
   await page.getByText('No tasks match').waitFor()
   await page.getByRole('link', { name: 'Clear filters' }).click()
   await row(page, tasks.failed[0]).waitFor()
 })
 
-onPage('a failed task opens where it failed: why, and with what, one click from the list', '/ui/tasks?state=failed', async page => {
+onPage('a failed task opens at the failed step, with its error and input', '/ui/tasks?state=failed', async page => {
   await row(page, tasks.failed[0]).getByRole('link', { name: /^task-/ }).click()
   const side = page.getByRole('complementary', { name: 'Step pay' })
   await side.getByText('the card was refused').first().waitFor()
@@ -87,14 +87,14 @@ onPage('a failed task opens where it failed: why, and with what, one click from 
   assert.match(page.url(), /node=pay/)
 })
 
-onPage('a failed task is retried, and fails again', () => `/ui/tasks/${tasks.failed[1]}`, async page => {
+onPage('a failed task is retried and fails again', () => `/ui/tasks/${tasks.failed[1]}`, async page => {
   await page.getByRole('button', { name: 'Retry', exact: true }).click()
   await page.getByText('Task retried: it continues at the failed steps').waitFor()
   await page.getByRole('link', { name: 'Events' }).click()
   await page.getByRole('cell', { name: 'task retried' }).waitFor()
 })
 
-test('an approval is given on the page of its task, and what follows is seen as it happens', { timeout: 120_000 }, async () => {
+test("an approval is given on the task's page, which then follows the task live", { timeout: 120_000 }, async () => {
   const id = await member.start('order', { order: 'A-9', amount: 3, lines: [1] })
   const { page, complaints, close } = await openPage(browser)
   try {
@@ -110,7 +110,7 @@ test('an approval is given on the page of its task, and what follows is seen as 
   }
 })
 
-onPage('a task is paused, goes on, and is canceled', () => `/ui/tasks/${tasks.paused}`, async page => {
+onPage('a task is paused, resumed and canceled', () => `/ui/tasks/${tasks.paused}`, async page => {
   await page.locator('.task-head').getByRole('button', { name: 'Resume' }).click()
   await page.locator('.task-head').getByText('running').waitFor()
   await page.locator('.task-head').getByRole('button', { name: 'Pause' }).click()
@@ -122,7 +122,7 @@ onPage('a task is paused, goes on, and is canceled', () => `/ui/tasks/${tasks.pa
   await page.locator('.task-head').getByText('canceled', { exact: true }).waitFor()
 })
 
-onPage('what is inside a node opens in its place, and stays in the address', () => `/ui/tasks/${tasks.queued}`, async page => {
+onPage('the contents of a node open in place and stay in the address', () => `/ui/tasks/${tasks.queued}`, async page => {
   await page.getByText('a worker has to poll for service gpu-upload').waitFor()
   await page.getByText('No matching worker is online').first().waitFor()
   await node(page, 'pack').dblclick()
@@ -132,7 +132,7 @@ onPage('what is inside a node opens in its place, and stays in the address', () 
   await node(page, 'light').waitFor()
 })
 
-onPage('everything can be done by keys', '/ui/tasks?state=failed', async page => {
+onPage('the keyboard is enough for the main actions', '/ui/tasks?state=failed', async page => {
   await row(page, tasks.failed[0]).waitFor()
   await page.keyboard.press('j')
   await page.keyboard.press('Enter')
@@ -151,23 +151,23 @@ onPage('everything can be done by keys', '/ui/tasks?state=failed', async page =>
   await page.getByRole('heading', { name: 'Tasks' }).waitFor()
 })
 
-onPage('a page that is not there leads on', '/ui/nothing', async page => {
+onPage('an unknown address shows that the page was not found', '/ui/nothing', async page => {
   await page.getByText(/^Page .* not found$/).waitFor()
 })
 
-onPage('a phone has the list too', '/ui/tasks', async page => {
+onPage('the list of tasks works on a phone', '/ui/tasks', async page => {
   await page.getByText('the card was refused').first().isVisible()
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true)
 }, { viewport: { width: 390, height: 800 } })
 
 for (const path of ['tasks?state=failed&label=customer:ada&since=24h', 'flows', 'workers', 'schedules']) {
-  onPage(`a phone has nothing beside the page: ${path}`, `/ui/${path}`, async page => {
+  onPage(`nothing overflows the page on a phone: ${path}`, `/ui/${path}`, async page => {
     await page.locator('table, [role="table"]').first().waitFor()
     assert.equal(await page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.querySelector('main').scrollWidth)), 360)
   }, { viewport: { width: 360, height: 740 } })
 }
 
-onPage('a flow tells its plan, and a task of it is started by the form that its inputs make', '/ui/flows', async page => {
+onPage('a flow shows its plan, and a form of its inputs starts a task', '/ui/flows', async page => {
   await page.getByRole('link', { name: 'pay', exact: true }).click()
   await node(page, 'pay').waitFor()
   await page.getByRole('link', { name: 'Start', exact: true }).click()
@@ -184,7 +184,7 @@ onPage('a flow tells its plan, and a task of it is started by the form that its 
 const foreseen = page => page.getByRole('region', { name: 'Planned steps' })
 const begun = async flow => (await member.api('GET', `/v1/tasks/count?flow=${flow}`)).count
 
-onPage('a dry run tells, by keys alone, what a task of the form would do', '/ui/flows/order?tab=start', async page => {
+onPage("a dry run by keyboard shows what the form's task would do", '/ui/flows/order?tab=start', async page => {
   const before = await begun('order')
   await page.getByLabel('Params (JSON)').fill('{"order": "A-1", "amount": 3, "lines": [1, 2]}')
   await page.getByRole('button', { name: 'Start', exact: true }).focus()
@@ -200,7 +200,7 @@ onPage('a dry run tells, by keys alone, what a task of the form would do', '/ui/
   assert.equal(await begun('order'), before)
 })
 
-onPage('a task is run again with other params, after a dry run that counts what is recorded', () => `/ui/tasks/${tasks.done[0]}`, async page => {
+onPage('a task is rerun with other params after a dry run counts recorded results', () => `/ui/tasks/${tasks.done[0]}`, async page => {
   const before = await begun('greet')
   await page.getByRole('button', { name: 'Rerun' }).click()
   await page.getByRole('button', { name: 'Dry run' }).click()
@@ -220,7 +220,7 @@ onPage('a task is run again with other params, after a dry run that counts what 
   assert.deepEqual((await member.api('GET', `/v1/tasks/${made}`)).params, { name: 'Zoe' })
 })
 
-test('a state of which there are very many tasks is told beside those that are counted', { timeout: 120_000 }, async () => {
+test('a state with very many tasks has an approximate count', { timeout: 120_000 }, async () => {
   const { page, complaints, close } = await openPage(browser)
   page.setDefaultTimeout(patience)
   try {
@@ -235,12 +235,12 @@ test('a state of which there are very many tasks is told beside those that are c
   }
 })
 
-onPage('a queue that nobody serves is told first', '/ui/workers', async page => {
+onPage('a queue without workers is listed first', '/ui/workers', async page => {
   await page.getByRole('row').filter({ hasText: 'gpu-upload' }).getByText('No workers').waitFor()
   await page.getByRole('row').filter({ hasText: 'demo-push' }).getByText('online').waitFor()
 })
 
-onPage('all tasks that the filters find are canceled at once, after being counted', '/ui/tasks?label=customer:many', async page => {
+onPage('all matching tasks are counted and then canceled at once', '/ui/tasks?label=customer:many', async page => {
   const ids = []
   for (const n of [1, 2, 3]) ids.push(await member.start('order', { order: `M-${n}`, amount: 12, lines: [1] }, { labels: { customer: 'many' } }))
   for (const id of ids) await row(page, id).waitFor()
@@ -252,7 +252,7 @@ onPage('all tasks that the filters find are canceled at once, after being counte
   for (const id of ids) await until(async () => (await member.api('GET', `/v1/tasks/${id}`)).state === 'canceled', `${id} is canceled`)
 })
 
-onPage('an approval is answered on a phone, and who did is kept', '/ui/approvals', async page => {
+onPage('an approval is answered on a phone, and its author is recorded', '/ui/approvals', async page => {
   const id = await member.start('order', { order: 'A-9', amount: 108, lines: [1] }, { labels: { customer: 'phone' } })
   await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
   const fits = async () => assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), true)
@@ -269,12 +269,12 @@ onPage('an approval is answered on a phone, and who did is kept', '/ui/approvals
   await until(async () => (await member.api('GET', `/v1/tasks/${id}/events?type=signal_received`)).items.some(e => e.by === 'Grace' && e.note === 'too late'), 'the answer is kept')
 }, { viewport: { width: 360, height: 740 } })
 
-onPage('approvals are gone through and opened by keys alone', '/ui/approvals', async page => {
+onPage('approvals are browsed and opened with the keyboard', '/ui/approvals', async page => {
   for (const order of ['B-1', 'B-2']) {
     const id = await member.start('order', { order, amount: 108, lines: [1] })
     await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
   }
-  await page.reload() // rows that come while keys are pressed would move the others
+  await page.reload() // rows that arrive during key presses would move the others
   const rows = page.getByRole('listitem').locator('strong a')
   await rows.nth(1).waitFor()
   const chosen = () => rows.evaluateAll(all => all.indexOf(document.activeElement))
@@ -287,7 +287,7 @@ onPage('approvals are gone through and opened by keys alone', '/ui/approvals', a
   await page.waitForURL('**/ui/approvals/task-**')
 })
 
-onPage('Enter is for what has the focus, and for a row that was chosen otherwise', '/ui/tasks', async page => {
+onPage('Enter activates the focused element, and otherwise the selected row', '/ui/tasks', async page => {
   await page.getByRole('link', { name: /^failed/ }).focus()
   await page.keyboard.press('Enter')
   await page.waitForURL('**state=**')
@@ -298,7 +298,7 @@ onPage('Enter is for what has the focus, and for a row that was chosen otherwise
   await page.waitForURL('**/ui/tasks/task-**')
 })
 
-test('whoever has a link answers one approval, and is told when somebody else was quicker', { timeout: 120_000 }, async () => {
+test('a link answers one approval and shows an earlier answer of another user', { timeout: 120_000 }, async () => {
   const id = await member.start('order', { order: 'A-10', amount: 120, lines: [1] })
   await until(async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items.length === 1, 'the approval is there')
   const approval = (await member.api('GET', `/v1/approvals?q=${id}`)).items[0].id
@@ -320,7 +320,7 @@ test('whoever has a link answers one approval, and is told when somebody else wa
   }
 })
 
-onPage('a schedule is turned off and on, and fires when it is told to', '/ui/schedules', async page => {
+onPage('a schedule is turned off and on, and fires on command', '/ui/schedules', async page => {
   await page.getByRole('button', { name: 'pay', exact: true }).click()
   await page.getByText('Europe/Berlin').first().waitFor()
   await page.getByRole('button', { name: 'Disable pay' }).click()
@@ -329,12 +329,12 @@ onPage('a schedule is turned off and on, and fires when it is told to', '/ui/sch
   await page.waitForURL('**/tasks/task-**')
 })
 
-onPage('the cluster tells its members and shards', '/ui/cluster', async page => {
+onPage('the cluster page shows members and shards', '/ui/cluster', async page => {
   await page.getByText('healthy').waitFor()
   await page.getByRole('img', { name: '1024 shards, 0 without an owner' }).waitFor()
 })
 
-test('who needs a token signs in, and is told live what happens', { timeout: 120_000 }, async () => {
+test('a user signs in with a token and gets live updates', { timeout: 120_000 }, async () => {
   const guarded = await startMember({ token: 'open sesame' })
   const { page, close } = await openPage(browser)
   try {
@@ -356,7 +356,7 @@ test('who needs a token signs in, and is told live what happens', { timeout: 120
   }
 })
 
-onPage('tasks are found by what is in their errors, and counted by state', '/ui/tasks', async page => {
+onPage('tasks are found by their errors and counted by state', '/ui/tasks', async page => {
   await row(page, tasks.failed[0]).waitFor()
   await page.keyboard.press('/')
   await page.keyboard.type('card was')
@@ -367,14 +367,14 @@ onPage('tasks are found by what is in their errors, and counted by state', '/ui/
   assert.equal(await page.getByRole('row').count(), 1 + 2, 'a number leads to a list of as many')
 })
 
-onPage('all units of a step are seen at once, and one is chosen', () => `/ui/tasks/${tasks.waiting}?node=price_lines`, async page => {
+onPage('all units of a step are shown at once, and one is selected', () => `/ui/tasks/${tasks.waiting}?node=price_lines`, async page => {
   const map = page.getByRole('img', { name: '5 units: 5 completed' })
   await map.click({ position: { x: 2, y: 2 } })
   await page.waitForURL('**unit=0**')
   await page.locator('.unit-facts').getByLabel('input', { exact: true }).getByText('1').waitFor()
 })
 
-/** Follows each number of a list of links, and counts what it leads to. */
+/** followed follows each number of a list of links and counts the tasks that it leads to. */
 async function followed(page, tiles) {
   for (const [name, n] of tiles) {
     await page.goto(`${member.url}/ui/`)
@@ -385,7 +385,7 @@ async function followed(page, tiles) {
   }
 }
 
-onPage('every number of the overview leads to a list of as many', '/ui/', async page => {
+onPage('every number of the overview leads to a list of that length', '/ui/', async page => {
   const told = await member.api('GET', '/v1/overview')
   await page.getByRole('list', { name: 'Tasks by state' }).getByText('completed').waitFor()
   await followed(page, told.states.map(s => [s.state, s.count]))
@@ -396,14 +396,15 @@ onPage('every number of the overview leads to a list of as many', '/ui/', async 
   await page.waitForFunction(n => document.querySelectorAll('.rows .row:not(.row-head)').length === n, group.count)
 })
 
-onPage('the overview tells what nobody serves', '/ui/', async page => {
+onPage('the overview shows services without workers', '/ui/', async page => {
   await page.getByRole('region', { name: 'Queues' }).getByRole('row').filter({ hasText: 'gpu-upload' }).getByText('No workers').waitFor()
 })
 
-onPage('the graph of a flow is colored by what fails, with numbers at each node', '/ui/', async page => {
+onPage('the graph of a flow is colored by failures, with numbers at each node', '/ui/', async page => {
   await page.getByRole('region', { name: 'Failures' }).getByRole('link', { name: 'refused', exact: true }).click()
   await page.waitForURL('**/flows/refused?heat=failures')
-  await page.locator('.node.tone-failed').getByText(/· \d failed/).waitFor() // another test may have retried one
+  // another test may have retried one
+  await page.locator('.node.tone-failed').getByText(/· \d failed/).waitFor()
   await page.getByRole('group', { name: 'Color scale' }).getByRole('combobox').first().selectOption('p95')
   await page.waitForURL('**heat=p95**')
   await page.locator('.node').getByText('not visited').waitFor()
@@ -430,7 +431,7 @@ onPage('two tasks are compared node by node', () => `/ui/tasks/${tasks.failed[0]
   await page.waitForURL(url => url.searchParams.get('a') === tasks.failed[0])
 })
 
-onPage('a new task goes on from any event of another one', () => `/ui/tasks/${tasks.failed[0]}?tab=events`, async page => {
+onPage('a new task continues from any event of another task', () => `/ui/tasks/${tasks.failed[0]}?tab=events`, async page => {
   await page.getByRole('button', { name: 'Fork the task at event 1.0' }).click()
   await page.getByText('0 steps kept').waitFor()
   await page.getByRole('button', { name: 'Dry run' }).click()

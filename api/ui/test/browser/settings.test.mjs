@@ -17,7 +17,7 @@ after(async () => {
   await member?.stop()
 })
 
-/** Does something on a page, signed in with a token. */
+/** signedIn runs a test on a page, signed in with a token. */
 function signedIn(name, token, path, act) {
   test(name, { timeout: 120_000 }, () => onPageOf(browser, 'about:blank', async page => {
     const answer = await page.context().request.post(member.url + '/v1/session', { data: { token: await token() } })
@@ -30,7 +30,7 @@ function signedIn(name, token, path, act) {
 const make = async (name, role) => (await member.api('POST', '/v1/tokens', { name, role })).secret
 const root = () => 'root of all'
 
-signedIn('an admin makes a token by keyboard alone, sees it once and takes it back', root, () => '/ui/', async page => {
+signedIn('an admin creates a token by keyboard, sees it once and revokes it', root, () => '/ui/', async page => {
   await page.getByRole('heading', { level: 1 }).waitFor()
   await page.keyboard.press('g')
   await page.keyboard.press('m')
@@ -64,7 +64,7 @@ signedIn('an admin makes a token by keyboard alone, sees it once and takes it ba
   assert.equal(await page.getByText('trp_').count(), 0)
 })
 
-signedIn('a viewer sees a task and nothing that it could do', () => make('viewer', 'viewer'), () => `/ui/tasks/${waiting}`, async page => {
+signedIn('a viewer sees a task without actions', () => make('viewer', 'viewer'), () => `/ui/tasks/${waiting}`, async page => {
   await page.getByText('approval').first().waitFor()
   await page.waitForFunction(() => !document.querySelector('.loading'))
   for (const name of ['Pause', 'Send signal', 'Cancel', 'Approve']) await page.getByRole('button', { name, exact: true }).waitFor({ state: 'detached' })
@@ -74,7 +74,7 @@ signedIn('a viewer sees a task and nothing that it could do', () => make('viewer
   await axeFindsNothing(page)
 })
 
-signedIn('an approver answers, and steers nothing', () => make('grace', 'approver'), () => `/ui/tasks/${waiting}`, async page => {
+signedIn('an approver answers approvals and has no other actions', () => make('grace', 'approver'), () => `/ui/tasks/${waiting}`, async page => {
   await page.getByRole('button', { name: 'Pause', exact: true }).waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Approve', exact: true }).click()
   await page.getByText('approved').first().waitFor()
@@ -82,7 +82,7 @@ signedIn('an approver answers, and steers nothing', () => make('grace', 'approve
 })
 
 // The following refusals appear in the browser's console, as expected here.
-test('who signs out is asked for a token', { timeout: 120_000 }, async () => {
+test('signing out leads to the sign-in', { timeout: 120_000 }, async () => {
   const { page, close } = await openPage(browser)
   try {
     await page.context().request.post(member.url + '/v1/session', { data: { token: await make('bob', 'author') } })

@@ -1,5 +1,5 @@
 // Takes the pictures of the main pages for the documentation: node test/browser/shots.mjs FOLDER
-// [all]; with all, each of them in light and dark.
+// [all]. With all, it takes each picture in light and dark.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { openPage, seed, startBrowser, startMember } from './harness.mjs'

@@ -27,7 +27,7 @@ function startWorker() {
   return spawn(process.env.TROUPE, ['worker', '--server', member.url, '--mode', 'pull', '--exec', `${service}=echo 1`], { stdio: 'ignore' })
 }
 
-/** The series of a metric by their service. */
+/** series returns the values of a metric by service. */
 function series(metrics, name) {
   const found = new Map()
   for (const [, labels, value] of metrics.matchAll(new RegExp(`^${name}\\{([^}]*)\\} (\\S+)$`, 'gm'))) {
@@ -40,7 +40,10 @@ function series(metrics, name) {
 const rules = readFileSync(new URL('../../../../deploy/observability/alerts.yaml', import.meta.url), 'utf8')
 const alert = name => rules.slice(rules.indexOf(`alert: ${name}\n`)).split('- alert: ')[0]
 
-/** For which services the alert's own expression is true, of what a member told before and tells now. */
+/**
+ * firing returns the services for which the alert's own expression is true, given an earlier and a
+ * current output of a member's metrics.
+ */
 function firing(name, before, now) {
   const expression = /expr: >-\n([\s\S]*?)\n {8}for:/.exec(alert(name))[1].replace(/\s+/g, ' ').trim()
   const vectors = []
@@ -58,7 +61,7 @@ const scrape = async () => (await fetch(`${member.url}/metrics`)).text()
 const count = async query => (await member.api('GET', `/v1/tasks/count?${query}`)).count
 const rows = (page, n) => page.waitForFunction(n => document.querySelectorAll('.rows .row:not(.row-head)').length === n, n)
 
-test('from a dead worker to the tasks that it left, and to their end', { timeout: 120_000 }, async () => {
+test('an alert leads from a dead worker to its waiting tasks and their completion', { timeout: 120_000 }, async () => {
   const first = startWorker()
   const done = await member.start('leaflets', {})
   await until(async () => (await member.api('GET', `/v1/tasks/${done}`)).state === 'completed', 'a worker prints')

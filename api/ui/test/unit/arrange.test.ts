@@ -28,7 +28,7 @@ const graph: Graph = {
   ],
 }
 
-test('what the compiler made is left out, and what it stood between is joined', () => {
+test('nodes made by the compiler are left out, and their neighbors are joined', () => {
   const drawn = arrange(graph, { open: [], ghosts: false })
   expect(drawn.nodes.map(n => n.i)).toEqual([0, 2, 5])
   expect(drawn.edges.map(e => [e.from, e.to, e.kind])).toEqual([
@@ -53,7 +53,7 @@ test('an open scope is drawn within its node', () => {
   expect(drawn.edges.find(e => e.from === 3)?.label).toBe('light')
 })
 
-test('what undoes and cleans up is in a lane below', () => {
+test('undo and clean-up are in a lane below', () => {
   const drawn = arrange(graph, { open: [], ghosts: false })
   const bottom = Math.max(...drawn.nodes.filter(n => n.i < 5).map(n => n.y + n.h))
   expect(drawn.nodes.find(n => n.i === 5)!.y).toBeGreaterThan(bottom)

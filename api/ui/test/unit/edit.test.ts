@@ -88,7 +88,7 @@ const schema: Schema = {
 const labels = (text: string, nodes: string[] = []) =>
   offers(schema, at(text)!, nodes).map(o => o.label)
 
-test('what is offered is what the schema has at a place', () => {
+test('completions follow the schema at a place', () => {
   expect(labels('^')).toEqual(['start', 'mode', 'nodes'])
   expect(labels('mode: ^')).toEqual(['graph', 'dag'])
   expect(labels('nodes:\n  a:\n    ^')).toEqual(['kind', 'deferred', 'depends_on', 'flow'])
@@ -103,12 +103,12 @@ test('what is offered is what the schema has at a place', () => {
   expect(labels('nodes:\n  a:\n    nothing:\n      ^')).toEqual([])
 })
 
-test('where nodes are named the nodes that are there are offered', () => {
+test('completions of node references are the existing nodes', () => {
   expect(labels('nodes:\n  a: {depends_on: [^', ['a', 'b'])).toEqual(['a', 'b'])
   expect(labels('start: ^', ['a', 'b'])).toEqual(['a', 'b'])
 })
 
-test('columns count characters, whatever they are made of', () => {
+test('columns count characters, not UTF-16 units', () => {
   expect([within('abc', 2), within('ä😀b', 3), within('ab', 9), within('ab', undefined)]).toEqual([
     1, 3, 2, 0,
   ])
@@ -138,7 +138,7 @@ const lines = [
   'finally: a',
 ]
 
-test('a line belongs to the node it is in', () => {
+test('a line belongs to the node that contains it', () => {
   expect([1, 2, 3, 4, 6, 8].map(line => nodeAt(graph, lines, line))).toEqual([
     undefined,
     0,
@@ -150,7 +150,7 @@ test('a line belongs to the node it is in', () => {
   expect(nodeAt(undefined, lines, 2)).toBeUndefined()
 })
 
-test('a problem is that of the innermost node its path names', () => {
+test('a problem belongs to the innermost node in its path', () => {
   const problem = (path: string, line: number) => ({
     path,
     line,
@@ -163,7 +163,7 @@ test('a problem is that of the innermost node its path names', () => {
   ]).toEqual([2])
 })
 
-test('JSON is written as YAML that means the same', () => {
+test('JSON is converted to equivalent YAML', () => {
   const json =
     '{"name":"Ship it: now","nodes":{"a":{"service":"http:x","params":{"big":12345678901234567890,"yes":"yes","n":1e3}},"b":{"depends_on":["a"],"script":{"text":"one\\n two\\n"},"when":null,"list":[{"deep":{"er":[]}},"$params.x"]}},"empty":{}}'
   expect(yamlOf(json)).toBe(`name: "Ship it: now"
@@ -188,7 +188,7 @@ empty: {}
   )
 })
 
-test('a node of the palette is put behind the one that is being written', () => {
+test('a node of the palette is inserted behind the current one', () => {
   const put = (text: string, line: number) => {
     const { at, insert, select } = inserted(text, line, snippets.timer)
     const all = text.slice(0, at) + insert + text.slice(at)

@@ -12,7 +12,7 @@ const step = (more: Partial<ForeseenStep>): ForeseenStep => ({
   ...more,
 })
 
-test('each step says what would become of it', () => {
+test('each step of a dry run shows its outcome', () => {
   expect(
     [
       step({}),
@@ -34,7 +34,7 @@ test('each step says what would become of it', () => {
   ])
 })
 
-test('a dry run is told in one sentence', () => {
+test('a dry run is summarized in one sentence', () => {
   expect(
     inAll({
       steps: [step({}), step({ how: 'recorded' }), step({})],

@@ -27,13 +27,13 @@ test('a node is hot by the share of its visits that failed', () => {
   ).toEqual(['idle', 'idle', 'completed', 'waiting', 'failed'])
 })
 
-test('a node is hot by the share of its units that were tried again', () => {
+test('a node is hot by the share of its units that were retried', () => {
   expect(
     [0, 9, 10].map(retried => heatOf(node(100, 0, 9, { retried, units: 200 }), 'retries', 9)),
   ).toEqual(['completed', 'waiting', 'failed'])
 })
 
-test('a node is hot by how slow it is beside the slowest one', () => {
+test('a node is hot by its slowness compared with the slowest one', () => {
   expect(
     [node(1, 0, 99), node(1, 0, 100), node(1, 0, 500), node(1, 0, 1000)].map(n =>
       heatOf(n, 'p95', 1000),

@@ -3,7 +3,7 @@ import { Digits, parse, stringify } from '../../src/data/json'
 import { fieldsOf, paramsOf } from '../../src/flow/inputs'
 import { read } from '../../src/task/Asks'
 
-test('values that are read and written again keep every number', () => {
+test('reading and writing JSON keeps every number', () => {
   for (const text of [
     '9007199254740993',
     '-10000000000000000001',
@@ -16,7 +16,7 @@ test('values that are read and written again keep every number', () => {
   expect(stringify(parse('{"n": 9007199254740993}'), 2)).toBe('{\n  "n": 9007199254740993\n}')
 })
 
-test('what a double holds exactly is a number', () => {
+test('a number that a double holds exactly stays a number', () => {
   expect(parse('[1,-0.5,1e21,9007199254740992,1.50,100000000000000000000,0.0000001]')).toEqual([
     1, -0.5, 1e21, 9007199254740992, 1.5, 1e20, 1e-7,
   ])
@@ -24,7 +24,7 @@ test('what a double holds exactly is a number', () => {
   expect(stringify(undefined)).toBe('')
 })
 
-test('what is no JSON is refused as ever', () => {
+test('invalid JSON is refused', () => {
   for (const text of [
     '',
     '{',
@@ -35,7 +35,7 @@ test('what is no JSON is refused as ever', () => {
     expect(() => parse(text)).toThrow(SyntaxError)
 })
 
-test('forms send what was written in them', () => {
+test('forms send numbers as written', () => {
   expect(stringify(paramsOf(undefined, {}, '{"id":9007199254740993}').params)).toBe(
     '{"id":9007199254740993}',
   )

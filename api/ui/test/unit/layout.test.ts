@@ -12,13 +12,13 @@ test('a chain is one straight line from left to right', () => {
   expect(placed.get('b')!.x).toBeLessThan(placed.get('c')!.x)
 })
 
-test('a way back is turned and told as such', () => {
+test('an edge that leads back is reversed and marked', () => {
   const drawn = layout([box('a'), box('b')], [line('a', 'b'), line('b', 'a')])
   expect(drawn.routes.map(r => r.back)).toEqual([false, true])
   expect(at(drawn).get('a')!.x).toBeLessThan(at(drawn).get('b')!.x)
 })
 
-test('nothing overlaps, whatever leads where', () => {
+test('nodes never overlap', () => {
   let seed = 7
   const random = (n: number) => (seed = (seed * 48271) % 2147483647) % n
   for (let round = 0; round < 30; round++) {
@@ -49,12 +49,12 @@ test('nothing overlaps, whatever leads where', () => {
   }
 })
 
-test('the same is drawn in the same way each time', () => {
+test('equal plans get equal layouts', () => {
   const boxes = Array.from({ length: 50 }, (_, i) => box(`${i}`))
   const lines = boxes.slice(1).map((b, i) => line(`${Math.floor(i / 3)}`, b.id))
   expect(layout(boxes, lines)).toEqual(layout(boxes, lines))
 })
 
-test('nothing is drawn as nothing', () => {
+test('an empty plan gets an empty layout', () => {
   expect(layout([], [])).toEqual({ w: 0, h: 0, boxes: [], routes: [] })
 })

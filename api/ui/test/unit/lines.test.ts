@@ -7,7 +7,7 @@ const told = (a: string, b: string) =>
     .map(l => ({ same: ' ', added: '+', removed: '-' })[l.how] + l.text)
     .join('')
 
-test('two texts differ in as few lines as can be', () => {
+test('a difference has the fewest possible lines', () => {
   expect(told('abc', 'abc')).toBe(' a b c')
   expect(told('abc', 'axc')).toBe(' a-b+x c')
   expect(told('', 'ab')).toBe('+a+b')
@@ -15,7 +15,7 @@ test('two texts differ in as few lines as can be', () => {
   expect(differ([...'abcabba'], [...'cbabac']).filter(l => l.how !== 'same')).toHaveLength(5)
 })
 
-test('any two texts lead to each other', () => {
+test('a difference rebuilds both of its texts', () => {
   let seed = 7
   const next = (n: number) => (seed = (seed * 1103515245 + 12345) % 2147483648) % n
   for (let i = 0; i < 200; i++) {
@@ -26,12 +26,12 @@ test('any two texts lead to each other', () => {
   }
 })
 
-test('texts that have nothing in common are told as replaced, soon', () => {
+test('texts with nothing in common count as replaced, within a short time', () => {
   const [a, b] = [0, 1].map(n => Array.from({ length: 5000 }, (_, i) => `${n}.${i}`))
   expect(differ(a, b)).toHaveLength(10_000)
 })
 
-test('what is far from a change is left out', () => {
+test('lines far from a change are left out', () => {
   const lines = differ([...'0123456789'], [...'0123456x89'])
   expect(blocks(lines, 1)).toEqual([
     { same: 6 },
@@ -60,7 +60,7 @@ test('a log keeps its newest lines, each once', () => {
   expect([full.lines.length, full.dropped, full.lines[0].id]).toEqual([most, 5, '1.5'])
 })
 
-test('a log is searched in letters of either case', () => {
+test('a log search ignores case', () => {
   expect(withText([line('1.0', 'No space'), line('1.1', 'ok')], 'SPACE')).toHaveLength(1)
   expect(marked('a Bc bC', 'bc')).toEqual([
     { text: 'a ', hit: false },

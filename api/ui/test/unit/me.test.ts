@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { may } from '../../src/data/me'
 
-test('a role may do what the table of the server says', () => {
+test("a role may do what the server's table allows", () => {
   expect(may('viewer', 'GET /v1/tasks')).toBe(true)
   expect(may('viewer', 'POST /v1/tasks/{task}/signal')).toBe(false)
   expect(may('approver', 'POST /v1/tasks/{task}/signal')).toBe(true)
@@ -12,5 +12,5 @@ test('a role may do what the table of the server says', () => {
   expect(may('worker', 'GET /v1/tasks')).toBe(false)
 })
 
-test('what is for everybody is for every role', () =>
+test('a route without a restriction is open to every role', () =>
   expect(may('worker', 'POST /v1/session')).toBe(true))

@@ -22,7 +22,7 @@ const pair = (node: string, differs: string[] = [], scope?: string): VisitPair =
   return { node, scope, visit: 1, differs, a: went, b: went }
 }
 
-test('two plans become one graph that tells where their tasks part', () => {
+test('two plans become one graph that marks where their tasks differ', () => {
   const b = plan('reserve', 'check', 'ship')
   const only = { ...pair('check'), a: undefined }
   const m = merge(plan('reserve', 'pay', 'ship'), b, [
@@ -38,6 +38,6 @@ test('two plans become one graph that tells where their tasks part', () => {
   expect(m.first).toBe(1)
 })
 
-test('tasks that did the same part nowhere', () => {
+test('equal tasks differ nowhere', () => {
   expect(merge(plan('a'), plan('a'), [pair('a'), pair('a')]).first).toBeUndefined()
 })

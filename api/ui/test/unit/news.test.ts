@@ -11,7 +11,7 @@ const task = (id: string, minute: number, more = {}) =>
   }) as never
 const ids = (list: { id: string }[]) => list.map(t => t.id)
 
-test('rows change where they are, and new ones wait beside them, the newest first', () => {
+test('rows change in place, and new ones wait beside them, newest first', () => {
   const known = [task('b', 2), task('a', 1)]
   const now = heard(
     heard(silence, {
@@ -32,7 +32,7 @@ test('rows change where they are, and new ones wait beside them, the newest firs
   expect(merged([...fresh, ...rows], now).fresh).toEqual([])
 })
 
-test('a row that is told late does not undo a newer one', () => {
+test('a late row does not replace a newer one', () => {
   const newer = task('a', 1, { state: 'completed', updated_at: '2026-01-01T00:09:00Z' })
   const now = heard(heard(silence, { changed: [newer], new: 0 }), {
     changed: [task('a', 1)],
@@ -44,7 +44,7 @@ test('a row that is told late does not undo a newer one', () => {
   )
 })
 
-test('what the filter finds no longer stays, marked, and comes back when it is found again', () => {
+test('a row that stops matching stays, marked, until it matches again', () => {
   const known = [task('b', 2), task('a', 1)]
   const left = heard(silence, { changed: [], new: 0, left: ['a', 'x'] })
   expect(merged(known, left).rows.map(t => t.left)).toEqual([undefined, true])
@@ -54,18 +54,18 @@ test('what the filter finds no longer stays, marked, and comes back when it is f
   expect(merged([], heard(left, { changed: [task('x', 3)], new: 1 })).fresh).toHaveLength(1)
 })
 
-test('a list that is read again tells what it lacks, as far as it reaches', () => {
+test('a new read of a list shows which rows are missing from its range', () => {
   const known = [task('c', 3), task('b', 2), task('a', 1)]
   expect(newsOf(known, { items: [task('b', 2)], next: 'more' } as never).left).toEqual(['c'])
   expect(newsOf(known, { items: [task('b', 2)] } as never).left).toEqual(['c', 'a'])
 })
 
-test('what is remembered is bounded', () => {
+test('the number of remembered tasks is bounded', () => {
   const many = Array.from({ length: 3000 }, (_, i) => task(`t${i}`, 1))
   expect(heard(silence, { changed: many, new: 3000 }).now.size).toBe(2000)
 })
 
-test('nothing is forgotten of rows that are listed, and what is told of others stays bounded', () => {
+test('changes of listed rows are kept, and changes of others are bounded', () => {
   const known = [task('b', 2), task('a', 1)],
     listed = new Set(ids(known as never))
   const ended = heard(
@@ -86,7 +86,7 @@ test('nothing is forgotten of rows that are listed, and what is told of others s
   expect([later.now.size, later.left.size]).toEqual([2000, 2000])
 })
 
-test('more that is new than is told leaves a gap above the rows that are listed', () => {
+test('more new tasks than reported leave a gap above the listed rows', () => {
   const listed = new Set(['a'])
   const head = (id: string, next?: string) =>
     newsOf([task('a', 1)], { items: [task(id, 3)], next } as never)

@@ -58,7 +58,7 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-test('between two tries are never more than five seconds', async () => {
+test('attempts are never more than five seconds apart', async () => {
   const sockets = await subscribed()
   for (let i = 0; i < 10; i++) {
     sockets.at(-1)!.break()
@@ -67,7 +67,7 @@ test('between two tries are never more than five seconds', async () => {
   }
 })
 
-test.each(['online', 'visibilitychange'])('it is tried again at once after %s', async event => {
+test.each(['online', 'visibilitychange'])('a retry follows at once after %s', async event => {
   const sockets = await subscribed()
   for (let i = 0; i < 5; i++) {
     sockets.at(-1)!.break()
@@ -82,7 +82,7 @@ test.each(['online', 'visibilitychange'])('it is tried again at once after %s', 
   expect(sockets).toHaveLength(before + 1)
 })
 
-test('it is tried again at once when something else is answered again, also where a try waits for an answer', async () => {
+test('another answer triggers a retry at once, even while an attempt is pending', async () => {
   const { call } = await import('../../src/data/call')
   const sockets = await subscribed()
   for (const lost of [() => sockets.at(-1)!.break(), () => vi.advanceTimersByTime(5000)]) {
@@ -97,7 +97,7 @@ test('it is tried again at once when something else is answered again, also wher
   }
 })
 
-test('one that says nothing, not even when it is asked for a word, is replaced', async () => {
+test('a connection that stays silent after a probe is replaced', async () => {
   const sockets = await subscribed()
   sockets[0].open()
   const asked = () => sockets[0].sent.filter(text => text.includes('unsubscribe')).length
@@ -116,13 +116,13 @@ test('one that says nothing, not even when it is asked for a word, is replaced',
   expect(sockets[1].sent[0]).toContain('"subscribe"')
 })
 
-test('one that is not opened in time is replaced', async () => {
+test('a connection that does not open in time is replaced', async () => {
   const sockets = await subscribed()
   vi.advanceTimersByTime(12_000)
   expect([sockets.length, sockets[0].readyState]).toEqual([2, 3])
 })
 
-test('whether one is alive is found out at once when the network has changed', async () => {
+test('a change of the network probes the connection at once', async () => {
   const sockets = await subscribed()
   sockets[0].open()
   page.dispatchEvent(new Event('online'))

@@ -18,7 +18,7 @@ const shown = [
 ]
 const free = new Set(['troupe', 'UTC'])
 
-/** Calls visit with each node of a syntax tree and its parents. */
+/** walk calls visit with each node of a syntax tree and its parents. */
 function walk(node: Node, visit: (n: Node, parents: Node[]) => void, parents: Node[] = []) {
   visit(node, parents)
   for (const child of Object.values(node).flat()) {
@@ -27,7 +27,7 @@ function walk(node: Node, visit: (n: Node, parents: Node[]) => void, parents: No
   }
 }
 
-/** Returns the text of a node that has letters, as a reader of the page sees it. */
+/** textOf returns the text of a node that has letters, as a reader of the page sees it. */
 function textOf(n: Node): string | undefined {
   if (n.type === 'JSXText' || n.type === 'Literal')
     return typeof n.value === 'string' ? n.value : undefined
@@ -35,7 +35,10 @@ function textOf(n: Node): string | undefined {
   return (n.quasis as { value: { cooked: string } }[]).map(q => q.value.cooked).join('…')
 }
 
-/** Reports whether a node is text of the page: a child of an element, or an attribute that is read. */
+/**
+ * isShown reports whether a node is text of the page: a child of an element, or an attribute that
+ * users read.
+ */
 function isShown(n: Node, parents: Node[]): boolean {
   if (n.type === 'JSXText') return true
   for (let i = parents.length - 1, child = n; i >= 0; child = parents[i], i--) {
@@ -57,7 +60,10 @@ function isShown(n: Node, parents: Node[]): boolean {
   return false
 }
 
-/** Reports whether an attribute is read by people: `name` is one only for our own components. */
+/**
+ * isRead reports whether users read an attribute. `name` is such an attribute only on our own
+ * components.
+ */
 function isRead(attribute: Node, element: Node): boolean {
   const name = (attribute.name as { name: unknown }).name as string
   const tag = (element.name as { name?: string }).name ?? ''
@@ -65,7 +71,7 @@ function isRead(attribute: Node, element: Node): boolean {
   return name !== 'name' || (/^[A-Z]/.test(tag) && !['Icon', 'GraphView'].includes(tag))
 }
 
-/** Returns the texts of a file that belong in the catalogue. */
+/** strayTexts returns the texts of a file that belong in the catalogue. */
 function strayTexts(file: string, source: string): string[] {
   const found: string[] = []
   walk(parseSync(file, source).program as unknown as Node, (n, parents) => {
@@ -76,7 +82,7 @@ function strayTexts(file: string, source: string): string[] {
   return found
 }
 
-test('texts for readers are in the catalogue alone', () => {
+test('texts for readers are only in the catalogue', () => {
   const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter(f =>
     f.endsWith('.tsx'),
   )
@@ -97,7 +103,7 @@ test('texts outside the catalogue are found, and classes and states are not', ()
   ])
 })
 
-test('numbers and nouns are written in one way', () => {
+test('numbers and nouns are formatted in one way', () => {
   expect([0, 1, 1200].map(n => counted(n, 'task'))).toEqual(['0 tasks', '1 task', '1,200 tasks'])
   expect([plural(2, 'retry'), plural(1, 'retry'), plural(2, 'day'), digits(1e6)]).toEqual([
     'retries',

@@ -27,7 +27,7 @@ const lane = (
     ...more,
   }) as never
 
-test('spans are put together, and taken from each other', () => {
+test('spans are joined and subtracted', () => {
   expect(
     joined([
       [5, 9],
@@ -51,7 +51,7 @@ test('spans are put together, and taken from each other', () => {
   expect(without([0, 10], [[-5, 50]])).toEqual([])
 })
 
-test('nobody is busy while all wait', () => {
+test('no lane is busy while all wait', () => {
   const lanes = [lane('a', 0, 100), lane('ok', 100, 9000, [[100, 9000]]), lane('b', 9000, 9100)]
   expect(idle(lanes, 0, 9100, 9100)).toEqual([[100, 9000]])
   expect(idle([...lanes, lane('c', 200, 5000)], 0, 9100, 9100)).toEqual([
@@ -60,7 +60,7 @@ test('nobody is busy while all wait', () => {
   ])
 })
 
-test('long waits are folded, and places lead back to times', () => {
+test('long waits are folded, and positions map back to times', () => {
   const lanes = [lane('a', 0, 100), lane('ok', 100, 9900, [[100, -1]]), lane('b', 9900, 10_000)]
   const axis = axisOf(lanes, 0, 10_000, 9900, true)
   expect(axis.folded).toEqual([[100, 9900]])
@@ -71,7 +71,7 @@ test('long waits are folded, and places lead back to times', () => {
   expect([plain.folded, plain.at(5000), plain.at(-5), plain.at(99_999)]).toEqual([[], 0.5, 0, 1])
 })
 
-test('a window stays within what there is', () => {
+test('a window stays within the whole range', () => {
   expect(zoomOf('10-20')).toEqual([10, 20])
   expect(zoomOf('20-10')).toBeUndefined()
   expect(zoomed([0, 100], [0, 100], 0.5)).toEqual([25, 75])
@@ -80,7 +80,7 @@ test('a window stays within what there is', () => {
   expect(zoomed([25, 75], [0, 100], 4)).toBeUndefined()
 })
 
-test('what is inside a visit is below it, once it is open', () => {
+test('the contents of an open visit are below it', () => {
   const root = {
     critical: [1],
     lanes: [lane('a', 0, 5), lane('x/y', 5, 9, [], { inside: true })],
@@ -104,7 +104,7 @@ test('what is inside a visit is below it, once it is open', () => {
   ])
 })
 
-test('waits are told by what they are for', () => {
+test('waits are summed by kind', () => {
   expect(
     waitedFor(
       lane('a', 0, 9, [

@@ -4,7 +4,7 @@ beforeAll(() => {
   vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} })
 })
 
-test('a cell of several units has the state that matters most', async () => {
+test('a cell of several units has the most important state', async () => {
   const { cellsOf } = await import('../../src/task/UnitMap')
   const runs = [
     { count: 5, state: 'completed' },
@@ -25,7 +25,7 @@ test('a cell of several units has the state that matters most', async () => {
   expect(cellsOf({ total: 9, runs }, 4, 3)).toEqual(['completed', 'failed', 'running'])
 })
 
-test('a form is made of what a flow declares, and sends what was written', async () => {
+test('a form has the declared inputs of a flow and sends the entered values', async () => {
   const { fieldsOf, paramsOf, referred } = await import('../../src/flow/inputs')
   const fields = fieldsOf({
     type: 'object',

@@ -4,7 +4,7 @@ beforeAll(() => {
   vi.stubGlobal('localStorage', { getItem: () => null, setItem: () => {} })
 })
 
-test('an address says the same as what was read of it', async () => {
+test('an address survives parsing and formatting', async () => {
   const { parse, print, taskFilter } = await import('../../src/data/search')
   const address = '?state=failed&state=running&label=customer:7&since=24h'
   expect(print(taskFilter(parse(address)) as Record<string, unknown>)).toBe(address)
@@ -18,7 +18,7 @@ test('an address says the same as what was read of it', async () => {
   })
 })
 
-test('times are told shortly', async () => {
+test('times are formatted briefly', async () => {
   const { ago, millis, span } = await import('../../src/data/time')
   expect([80, 1234, 41_000, 250_000, 10_930_000, 190_000_000].map(span)).toEqual([
     '80ms',
@@ -32,7 +32,7 @@ test('times are told shortly', async () => {
   expect([millis('15m'), millis('7d'), millis('soon')]).toEqual([900_000, 604_800_000, undefined])
 })
 
-test('times to come are shown with what is left, and lasting ones by their length', async () => {
+test('future times show the time left, and lasting ones their length', async () => {
   const { ahead, elapsed } = await import('../../src/data/time')
   const { setPrefs } = await import('../../src/data/prefs')
   vi.stubGlobal('document', { documentElement: { style: {} } })
@@ -58,7 +58,7 @@ test('times to come are shown with what is left, and lasting ones by their lengt
   ])
 })
 
-test('a digest follows its changes', async () => {
+test('changes update a digest', async () => {
   const { changed, nodeNow, planned } = await import('../../src/data/digest')
   const digest = {
     task: 't',
