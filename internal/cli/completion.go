@@ -15,9 +15,11 @@ type completionCmd struct {
 
 // Help explains how to use the script.
 func (completionCmd) Help() string {
-	return `bash: source <(troupe completion bash)
-zsh:  source <(troupe completion zsh)
-fish: troupe completion fish | source`
+	return `Load the script in the shell's startup file:
+
+    bash: source <(troupe completion bash)
+    zsh:  source <(troupe completion zsh)
+    fish: troupe completion fish | source`
 }
 
 func (c *completionCmd) Run(a *app) error {

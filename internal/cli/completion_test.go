@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -145,6 +146,28 @@ func TestHelpIsNoFailure(t *testing.T) {
 		require.Contains(t, got.stdout, "Usage: troupe")
 		require.Empty(t, got.stderr)
 	}
+}
+
+// isExample reports whether a line of a help text shows what to type.
+func isExample(line string) bool {
+	return strings.HasPrefix(line, " ") || regexp.MustCompile(`^(\w+: +)?(source <\()?troupe `).MatchString(line)
+}
+
+func TestExamplesInHelpStandOnLinesOfTheirOwn(t *testing.T) {
+	examples := 0
+	for _, c := range CommandReferences() {
+		var printed []string
+		for line := range strings.Lines(call(t, append(strings.Fields(c.Name)[1:], "--help")...).stdout) {
+			printed = append(printed, strings.TrimSpace(line))
+		}
+		for line := range strings.Lines(c.Detail) {
+			if line = strings.TrimRight(line, "\n"); isExample(line) {
+				examples++
+				require.Contains(t, printed, strings.TrimSpace(line), "%s: indent the examples, after an empty line", c.Name)
+			}
+		}
+	}
+	require.GreaterOrEqual(t, examples, 7)
 }
 
 func TestTheVersionIsACommandAndAFlag(t *testing.T) {

@@ -41,9 +41,11 @@ type hookSetCmd struct {
 
 // Help shows examples.
 func (hookSetCmd) Help() string {
-	return `troupe hook set orders --flow order -p order=body.id -p source='headers["x-source"]' --key body.id
-troupe hook set paid --signal paid --flow order --key body.order --value body.amount
-troupe hook set orders --new-secret --keep 24h`
+	return `Examples:
+
+    troupe hook set orders --flow order -p order=body.id -p source='headers["x-source"]' --key body.id
+    troupe hook set paid --signal paid --flow order --key body.order --value body.amount
+    troupe hook set orders --new-secret --keep 24h`
 }
 
 func (c *hookSetCmd) Run(ctx context.Context, a *app) error {

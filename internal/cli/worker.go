@@ -24,8 +24,11 @@ type workerCmd struct {
 
 // Help describes how to run a worker, which the list of commands omits.
 func (workerCmd) Help() string {
-	return `troupe worker --exec 'resize=./resize.sh' carries out the service resize by a ` +
-		`command; troupe worker run --help lists all flags of a worker.`
+	return `This carries out the service resize by a command:
+
+    troupe worker --exec 'resize=./resize.sh'
+
+All flags of a worker are in the help of its run command: troupe worker run --help`
 }
 
 type workerRunCmd struct {

@@ -32,9 +32,7 @@ func describeCommands() string {
 		}
 		b.WriteString("\n### " + c.Name + "\n\n```\n" + c.Usage + "\n```\n\n" + escapeText(endSentence(c.Help)) + "\n")
 		for paragraph := range strings.SplitSeq(c.Detail, "\n\n") {
-			if paragraph = endSentence(paragraph); paragraph != "" {
-				b.WriteString("\n" + escapeText(paragraph) + "\n")
-			}
+			b.WriteString(describeParagraph(paragraph))
 		}
 		if name, isMember := memberCommands[c.Name]; isMember {
 			b.WriteString("\n" + name + "\n")
@@ -58,6 +56,18 @@ func describeCommands() string {
 		}
 	}
 	return "### Flags of many commands\n\n" + common.String() + b.String()
+}
+
+// describeParagraph returns a paragraph of a help text. An indented one, such as examples, is a
+// block of code, as it is in the printed help.
+func describeParagraph(paragraph string) string {
+	if strings.HasPrefix(paragraph, "    ") {
+		return "\n```\n" + strings.TrimPrefix(strings.ReplaceAll(paragraph, "\n    ", "\n"), "    ") + "\n```\n"
+	}
+	if paragraph = endSentence(paragraph); paragraph == "" {
+		return ""
+	}
+	return "\n" + escapeText(paragraph) + "\n"
 }
 
 // memberCommands are the commands whose flags are on another page, and the sentence that leads
