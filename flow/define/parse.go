@@ -77,3 +77,14 @@ func YAMLToJSON(text []byte) ([]byte, error) {
 
 // trimBOM removes the byte order mark from a text.
 func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
+
+// rejectUTF16 reports whether a text is in UTF-16, with a byte order mark or without, and reports
+// that as a problem.
+func rejectUTF16(text []byte, r *Reporter) bool {
+	hasMark := bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff})
+	if !hasMark && bytes.IndexByte(text[:min(2, len(text))], 0) < 0 {
+		return false
+	}
+	r.addProblem(SeverityError, nil, textPosition{line: 1, column: 1}, "the text is in UTF-16: save it as UTF-8")
+	return true
+}

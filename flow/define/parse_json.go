@@ -136,6 +136,9 @@ func mendJSON(text []byte, r *Reporter) textValue {
 }
 
 func checkJSON(text []byte, r *Reporter) (t *jsonText, ok bool) {
+	if rejectUTF16(text, r) {
+		return nil, false
+	}
 	t = newJSONText(slices.Clone(text))
 	if i := invalidUTF8(text); i >= 0 {
 		r.addProblem(SeverityError, nil, t.positionAt(i), "the text is not valid UTF-8")

@@ -1,11 +1,13 @@
 package define_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,6 +58,39 @@ func problemsOf(text string) []string {
 		out = append(out, p.String())
 	}
 	return out
+}
+
+// encodeUTF16 returns a text in UTF-16.
+func encodeUTF16(text string, order binary.AppendByteOrder) []byte {
+	var b []byte
+	for _, unit := range utf16.Encode([]rune(text)) {
+		b = order.AppendUint16(b, unit)
+	}
+	return b
+}
+
+func TestTextsInUTF16AreRefused(t *testing.T) {
+	const want = "1:1: the text is in UTF-16: save it as UTF-8"
+	for _, text := range []string{"start: a\nnodes: {a: {service: s}}\n", `{"start": "a", "nodes": {"a": {"service": "s"}}}`} {
+		for _, mark := range []string{"\ufeff", ""} {
+			for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+				in16 := encodeUTF16(mark+text, order)
+				for name, parse := range map[string]func([]byte) (*define.Definition, error){
+					"any": define.Parse, "JSON": define.ParseJSON, "YAML": define.ParseYAML, "published": define.ParsePublished, "pgflow": define.Reading{Pgflow: true, Known: true}.Parse,
+				} {
+					d, err := parse(in16)
+					require.Nil(t, d, name)
+					require.EqualError(t, err, want, name)
+				}
+				_, err := define.YAMLToJSON(in16)
+				require.EqualError(t, err, want)
+				read, r := define.Read(in16)
+				require.Nil(t, read)
+				require.EqualError(t, r.All().Err(), want)
+				require.Equal(t, []string{want}, problemsOf(string(in16)))
+			}
+		}
+	}
 }
 
 func TestProblemsOfATextHavePositions(t *testing.T) {

@@ -28,6 +28,9 @@ func readYAML(text []byte, r *Reporter) textValue {
 			maxYAMLText)
 		return nil
 	}
+	if rejectUTF16(text, r) {
+		return nil
+	}
 	m := &repairedText{textSyntax: &yamlSyntax{left: yamlBudget}, text: text}
 	doc, second, err := decodeYAML(m.text)
 	if err != nil {
