@@ -306,7 +306,10 @@ func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
 		CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
 	var faults, others schedule.Faults
 	var ok bool
-	if s.EveryMS, ok = parseMillis(w.Every, "every", &faults); !ok {
+	if s.EveryMS, ok = parseMillis(w.Every, "every", &faults); w.Every != "" && s.EveryMS == 0 {
+		if ok {
+			faults.Add("every", schedule.NoInterval)
+		}
 		// an interval was sent, although it is not valid
 		s.EveryMS = schedule.MinEvery.Milliseconds()
 	}

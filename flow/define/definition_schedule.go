@@ -46,7 +46,7 @@ func (s *Schedule) decodeValue(from decoder, v textValue, at *Place) {
 }
 
 // Spec returns the schedule in the form of package schedule. The error is schedule.Faults: the
-// times that cannot be parsed, which the spec omits.
+// times and the interval that are not valid, which the spec does not contain.
 func (s *Schedule) Spec() (spec schedule.Spec, err error) {
 	spec = schedule.Spec{Cron: s.Cron, EveryMS: s.Every.MS, Timezone: s.Timezone, DST: s.DST,
 		CatchUp: schedule.CatchUp(s.CatchUp), Overlap: schedule.Overlap(s.Overlap), JitterMS: s.Jitter.MS}
@@ -55,6 +55,10 @@ func (s *Schedule) Spec() (spec schedule.Spec, err error) {
 		zone = time.UTC // the reader of the spec reports it
 	}
 	var faults schedule.Faults
+	if !s.Every.IsZero() && s.Every.MS == 0 {
+		faults.Add("every", schedule.NoInterval)
+		spec.EveryMS = schedule.MinEvery.Milliseconds() // an interval was written, although it is not valid
+	}
 	for _, from := range []struct {
 		field, text string
 		to          *int64

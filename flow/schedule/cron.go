@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/troupe-engine/troupe/flow/duration"
 )
 
 // cronExpr is a cron expression as sets of numbers: a bit for each number that matches.
@@ -46,6 +48,14 @@ var shorthands = map[string]string{
 	"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
 }
 
+// intervalFault returns why a duration is no interval of slots.
+func intervalFault(text string) error {
+	if _, err := duration.Parse(strings.TrimSpace(text)); err != nil {
+		return fmt.Errorf("@every: %w", err)
+	}
+	return errors.New("@every " + NoInterval)
+}
+
 // parseCron reads five fields, six with the second before them, or a shorthand.
 func parseCron(text string) (*cronExpr, error) {
 	if long, ok := shorthands[strings.ToLower(strings.TrimSpace(text))]; ok {
@@ -57,6 +67,8 @@ func parseCron(text string) (*cronExpr, error) {
 	parts := strings.Fields(text)
 	six := len(parts) == len(cronFields)
 	switch {
+	case strings.HasPrefix(text, "@every "):
+		return nil, intervalFault(strings.TrimPrefix(text, "@every "))
 	case strings.HasPrefix(text, "@"):
 		return nil, fmt.Errorf("there is no %.40q: write @hourly, @daily, @weekly, @monthly or @yearly, or @every 15m", text)
 	case len(parts) == len(cronFields)-1:

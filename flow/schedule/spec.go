@@ -61,6 +61,9 @@ type Spec struct {
 	EndAt    int64   `json:"end_at,omitempty"`    // all slots are before it; 0 = none
 }
 
+// NoInterval is the fault of an interval of 0.
+const NoInterval = "0 is no time between slots: write one of 1s or more, such as 15m"
+
 // OrDefault returns the spec with the defaults filled in.
 func (s Spec) OrDefault() Spec {
 	if s.CatchUp == "" {
@@ -70,7 +73,7 @@ func (s Spec) OrDefault() Spec {
 		s.Overlap = OverlapAllow
 	}
 	if every, ok := strings.CutPrefix(s.Cron, "@every "); ok && s.EveryMS == 0 {
-		if d, err := duration.Parse(strings.TrimSpace(every)); err == nil {
+		if d, err := duration.Parse(strings.TrimSpace(every)); err == nil && d > 0 {
 			s.Cron, s.EveryMS = "", d.Milliseconds()
 		}
 	}

@@ -159,7 +159,7 @@ func (t *timingFlags) scheduleSpec(a *app) (spec wire.ScheduleSpec, err error) {
 	every := ""
 	if t.Every != nil {
 		if every = t.Every.String(); *t.Every <= 0 {
-			return spec, newUsageError("--every %s is no time between slots: write one of 1s or more, such as 15m", every)
+			return spec, newUsageError("--every: %s", schedule.NoInterval)
 		}
 	}
 	times, err := a.inZone(t.Timezone, zonedFlag{"start", t.Start}, zonedFlag{"end", t.End})
