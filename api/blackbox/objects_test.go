@@ -152,7 +152,7 @@ func specsOfUnits(c *client) {
 	}
 }
 
-// specOfOne checks that the spec of a task without instances omits the fields of instances.
+// specOfOne checks that the spec of a task without instances has the fields of instances, as null.
 func specOfOne(c *client) {
 	r := c.ork(byFiles(`cp spec.json output.json; say '{"status": "success"}'`)).start(nil).ends("success")
 	spec := r.task("a")["output"].(obj)
