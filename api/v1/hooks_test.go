@@ -388,3 +388,34 @@ func TestADeliveryWithoutAStoredResultHasNoSecondEffect(t *testing.T) {
 		require.Equal(t, 1, strings.Count(string(s.send("GET", "/v1/tasks/"+id+"/events?limit=500", nil).body), `"counted"`))
 	}
 }
+
+func TestTheBodyOfADeliverySetsNoControlParams(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		slug := s.publish(`{"start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok","title":"Ship it?"}}}}`)
+		path := s.hook(obj{"flow": slug, "params": obj{"approval_key": "body.approval_key", "title": "body.title", "timeout_ms": "body.timeout_ms", "z": "body.z"}})
+		id := s.deliver(201, path, "a", `{"approval_key":"$params.z","title":"Nothing to see","timeout_ms":1,"z":true}`)["task"].(string)
+		found := s.until("/v1/approvals?q="+id, func(v obj) bool { return len(v["items"].([]any)) == 1 })
+		open := items(found)[0]
+		require.Equal(s, "open", open["state"])
+		require.Equal(s, "Ship it?", open["title"])
+		require.Equal(s, "running", s.get("/v1/tasks/" + id)["state"])
+		s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "ok", "value": true})
+		s.ended(id, "completed")
+	})
+}
+
+func TestKeysOfDeliveriesWithInvalidTextAreRefused(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		slug := s.publish(waits)
+		starts, signals := s.hook(obj{"flow": slug, "key": "body.id"}), s.hook(obj{"signal": "go", "flow": slug, "key": "body.id"})
+		for i, lost := range []string{`\ud800`, `a\udfff`, "\ufffd"} {
+			body := `{"id":"` + lost + `"}`
+			for name, path := range map[string]string{"start": starts, "signal": signals} {
+				sent := s.send("POST", path, body, standard(key, fmt.Sprint(name, i), time.Now(), body)...)
+				require.Equal(s, 400, sent.status, "%s %s: %s", name, lost, sent.body)
+				require.Contains(s, string(sent.body), "U+FFFD, which stands for text that was lost", name)
+			}
+		}
+		require.Empty(s, items(s.get("/v1/tasks?flow="+slug)), "nothing was started")
+	})
+}
