@@ -1,8 +1,11 @@
 package v1_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"flag"
+	"io"
 	"maps"
 	"net/http"
 	"os"
@@ -337,4 +340,20 @@ func TestTheFrameworkStaysAsItIs(t *testing.T) {
 	require.IsType(t, &huma.ErrorModel{}, huma.NewError(http.StatusTeapot, "no coffee"))
 	require.IsType(t, &huma.ErrorModel{}, huma.NewErrorWithContext(nil, http.StatusTeapot, "no coffee"))
 	require.True(t, huma.DefaultArrayNullable)
+}
+
+func TestDocumentsAreSentCompressed(t *testing.T) {
+	s := start(t)
+	for _, path := range []string{"/v1/openapi.json", "/v1/openapi.yaml", "/v1/schema/flow.json"} {
+		plain := s.send("GET", path, nil)
+		require.Empty(t, plain.header.Get("Content-Encoding"), path)
+		packed := s.send("GET", path, nil, "Accept-Encoding", "gzip")
+		require.Equal(t, "gzip", packed.header.Get("Content-Encoding"), path)
+		require.Less(t, len(packed.body), len(plain.body)/3, path)
+		unpacked, err := gzip.NewReader(bytes.NewReader(packed.body))
+		require.NoError(t, err, path)
+		text, err := io.ReadAll(unpacked)
+		require.NoError(t, err, path)
+		require.Equal(t, string(plain.body), string(text), path)
+	}
 }
