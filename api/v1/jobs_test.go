@@ -120,6 +120,20 @@ func TestUnknownJobsAreReported(t *testing.T) {
 	}
 }
 
+func TestAPolledJobNamesTheLabelsItAsksFor(t *testing.T) {
+	onBothStores(t, func(s *server) {
+		service := s.unique("cut")
+		slug := s.publish(`{"start":"p","nodes":{"p":{"exec_type":"queue","service":"` + service + `","labels":["gpu","eu"]}}}`)
+		s.call(201, "POST", "/v1/tasks", obj{"flow": slug})
+		s.until("/v1/jobs?service="+service, func(v obj) bool { return len(items(v)) == 1 })
+		plain := s.call(200, "POST", "/v1/workers/plain/poll", obj{"services": []string{service}, "labels": []string{"gpu"}, "max": 1})
+		require.Empty(s, plain["jobs"], "it lacks a label")
+		got := s.call(200, "POST", "/v1/workers/w/poll", obj{"services": []string{service}, "labels": []string{"ssd", "eu", "gpu"}, "max": 1, "wait_ms": 60_000})
+		require.Len(s, got["jobs"], 1)
+		require.ElementsMatch(s, []any{"gpu", "eu"}, got["jobs"].([]any)[0].(obj)["labels"])
+	})
+}
+
 func TestQueuesAreListedByService(t *testing.T) {
 	s := start(t)
 	slug := s.publish(
