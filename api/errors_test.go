@@ -30,3 +30,8 @@ func TestAnErrorOfAnotherMemberIsAnsweredLikeOurs(t *testing.T) {
 		require.Equal(t, Judge(err), Judge(m.(*engine.Refusal).Err))
 	}
 }
+
+func TestTheAnswerToALimitNamesItsFlags(t *testing.T) {
+	require.Contains(t, Judge(flow.Errorf(flow.Limit, "the task has too many steps")).Hint, "start the server with a higher one (--max-…, see troupe serve --help)")
+	require.Contains(t, Judge(&http.MaxBytesError{Limit: 5}).Hint, "--max-value")
+}

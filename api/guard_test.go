@@ -132,3 +132,13 @@ func TestTokensAreCompared(t *testing.T) {
 	require.Nil(t, why)
 	require.Equal(t, Identity{Role: Admin}, who)
 }
+
+func TestTheAnswerToAForeignHostNamesTheFlag(t *testing.T) {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Host = "evil.example"
+	why := newGuard(Config{}).checkAccess(r)
+	require.NotNil(t, why)
+	require.Equal(t, http.StatusForbidden, why.Status)
+	require.Contains(t, why.What, "evil.example")
+	require.Contains(t, why.Hint, "start the server with --allow-host")
+}
