@@ -156,6 +156,39 @@ func TestTheDemoEndsAsItShould(t *testing.T) {
 	require.Empty(t, left, "the demo takes its folder away")
 }
 
+func TestADemoThatStaysServesUntilASignalStopsIt(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // Windows has no such signal
+	}
+	dir := t.TempDir()
+	cmd := exec.Command(binary, "demo", "--stay")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	var out output
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	out.waitFor(t, ", everything is kept in ")
+	url := strings.TrimSuffix(urlIn(t, out.String()), ",")
+	out.waitFor(t, "The member stays until Ctrl-C; its pages are at "+url)
+	require.Contains(t, out.String(), "export TROUPE_SERVER="+url)
+	for _, address := range []string{url + "/", url + "/v1/docs"} {
+		answer, err := http.Get(address)
+		require.NoError(t, err)
+		answer.Body.Close()
+		require.Equal(t, http.StatusOK, answer.StatusCode, address)
+	}
+	require.Contains(t, call(t, "task", "list", "--server", url).stdout, "01-two-steps")
+	require.Equal(t, exitOK, call(t, "flow", "show", "01-two-steps", "--server", url).code)
+	got := call(t, "task", "start", "01-two-steps", "-p", "quantity=3", "--wait", "--server", url)
+	require.Equal(t, exitOK, got.code, got.stdout+got.stderr)
+
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.NoError(t, cmd.Wait(), out.String())
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left, "the demo takes its folder away")
+}
+
 func TestDevPublishesAFolderAndItsChanges(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("flows", 0o700))
