@@ -1,6 +1,8 @@
 package blackbox
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +21,7 @@ var jobChecks = []check{
 	{"a queued job with labels waits for a worker that has them all", labeledPoll},
 	{"workers tell their labels", labeledWorkers},
 	{"a job tells which unit of which step it is", jobTellsItsPlace},
+	{"services and labels that lost a part are refused", lostNames},
 	{"no more jobs than its limit are under way of a key that flows share", limitOfAKey},
 }
 
@@ -123,4 +126,20 @@ nodes:
 	task := list.([]any)[0].(obj)
 	require.Equal(c, []any{"polled", 0.0, 3.0, 1.0}, []any{task["step_slug"], task["task_index"], task["task_count"], task["attempt"]})
 	require.ElementsMatch(c, []any{"gpu", "eu"}, task["labels"])
+}
+
+// lostNames checks that the routes refuse names of which a part was lost on the way.
+func lostNames(c *client) {
+	for _, lost := range []string{`\ud800`, `a\udfff`, "\ufffd"} {
+		for _, ask := range []struct{ path, body string }{
+			{"/workers/register", `{"id":"lost","url":"http://127.0.0.1:1","services":["` + lost + `"]}`},
+			{"/workers/register", `{"id":"lost","url":"http://127.0.0.1:1","services":["s"],"labels":["` + lost + `"]}`},
+			{"/queue/poll", `{"worker_id":"lost","services":["` + lost + `"]}`},
+			{"/queue/poll", `{"worker_id":"lost","services":["s"],"labels":["` + lost + `"],"max":1}`},
+		} {
+			status, v := c.call("POST", ask.path, json.RawMessage(ask.body))
+			require.Equal(c, 400, status, "%s: %v", ask.body, v)
+			require.Contains(c, fmt.Sprint(v), "U+FFFD, which stands for text that was lost", ask.body)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package blackbox
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"os"
@@ -191,6 +192,13 @@ func orkIdempotent(c *client) {
 		status, v := c.call("POST", "/runs", obj{"workflow": f.name, "input": input})
 		require.Equal(c, 400, status)
 		require.Contains(c, v.(obj)["message"], "the input must be an object, whose fields the tasks get")
+	}
+	for _, lost := range []string{`\ud800`, `a\udfff`, "\ufffd"} {
+		for path, named := range map[string]string{"/workflows/" + f.name + "/runs": "", "/runs": `"workflow":"` + f.name + `",`} {
+			status, v := c.call("POST", path, json.RawMessage(`{`+named+`"idempotency_key":"`+lost+`"}`))
+			require.Equal(c, 400, status, path)
+			require.Contains(c, v.(obj)["message"], "U+FFFD, which stands for text that was lost")
+		}
 	}
 	_, first := start(obj{"idempotency_key": "k"})
 	_, second := start(obj{"idempotency_key": "k"})
