@@ -32,6 +32,7 @@ func TestAnErrorOfAnotherMemberIsAnsweredLikeOurs(t *testing.T) {
 }
 
 func TestTheAnswerToALimitNamesItsFlags(t *testing.T) {
-	require.Contains(t, Judge(flow.Errorf(flow.Limit, "the task has too many steps")).Hint, "start the server with a higher one (--max-…, see troupe serve --help)")
+	require.Contains(t, Judge(flow.Errorf(flow.Limit, "the task has too many steps")).Hint,
+		"start the server with a higher one (--max-…, see troupe serve --help)")
 	require.Contains(t, Judge(&http.MaxBytesError{Limit: 5}).Hint, "--max-value")
 }

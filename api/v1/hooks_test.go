@@ -392,7 +392,8 @@ func TestADeliveryWithoutAStoredResultHasNoSecondEffect(t *testing.T) {
 func TestTheBodyOfADeliverySetsNoControlParams(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.publish(`{"start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok","title":"Ship it?"}}}}`)
-		path := s.hook(obj{"flow": slug, "params": obj{"approval_key": "body.approval_key", "title": "body.title", "timeout_ms": "body.timeout_ms", "z": "body.z"}})
+		params := obj{"approval_key": "body.approval_key", "title": "body.title", "timeout_ms": "body.timeout_ms", "z": "body.z"}
+		path := s.hook(obj{"flow": slug, "params": params})
 		id := s.deliver(201, path, "a", `{"approval_key":"$params.z","title":"Nothing to see","timeout_ms":1,"z":true}`)["task"].(string)
 		found := s.until("/v1/approvals?q="+id, func(v obj) bool { return len(v["items"].([]any)) == 1 })
 		open := items(found)[0]

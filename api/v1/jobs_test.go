@@ -128,7 +128,8 @@ func TestAPolledJobNamesTheLabelsItAsksFor(t *testing.T) {
 		s.until("/v1/jobs?service="+service, func(v obj) bool { return len(items(v)) == 1 })
 		plain := s.call(200, "POST", "/v1/workers/plain/poll", obj{"services": []string{service}, "labels": []string{"gpu"}, "max": 1})
 		require.Empty(s, plain["jobs"], "it lacks a label")
-		got := s.call(200, "POST", "/v1/workers/w/poll", obj{"services": []string{service}, "labels": []string{"ssd", "eu", "gpu"}, "max": 1, "wait_ms": 60_000})
+		got := s.call(200, "POST", "/v1/workers/w/poll",
+			obj{"services": []string{service}, "labels": []string{"ssd", "eu", "gpu"}, "max": 1, "wait_ms": 60_000})
 		require.Len(s, got["jobs"], 1)
 		require.ElementsMatch(s, []any{"gpu", "eu"}, got["jobs"].([]any)[0].(obj)["labels"])
 	})

@@ -76,7 +76,8 @@ func TestTextsInUTF16AreRefused(t *testing.T) {
 			for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
 				in16 := encodeUTF16(mark+text, order)
 				for name, parse := range map[string]func([]byte) (*define.Definition, error){
-					"any": define.Parse, "JSON": define.ParseJSON, "YAML": define.ParseYAML, "published": define.ParsePublished, "pgflow": define.Reading{Pgflow: true, Known: true}.Parse,
+					"any": define.Parse, "JSON": define.ParseJSON, "YAML": define.ParseYAML,
+					"published": define.ParsePublished, "pgflow": define.Reading{Pgflow: true, Known: true}.Parse,
 				} {
 					d, err := parse(in16)
 					require.Nil(t, d, name)

@@ -31,7 +31,8 @@ func TestAnIntervalThatNoScheduleCanKeepIsRefusedEverywhere(t *testing.T) {
 	url := at[1]
 	const finer, shorter, none = "is finer than a millisecond", "is shorter than 1s", "is no time between slots"
 	for _, tt := range []struct{ every, want, flag string }{
-		{"500us", finer, finer}, {"0.4ms", finer, finer}, {"1ns", finer, finer}, {"1.0005s", finer, finer}, {"1500.5ms", finer, finer}, {"1m1us", finer, finer},
+		{"500us", finer, finer}, {"0.4ms", finer, finer}, {"1ns", finer, finer}, {"1.0005s", finer, finer},
+		{"1500.5ms", finer, finer}, {"1m1us", finer, finer},
 		{"1ms", shorter, shorter}, {"999ms", shorter, shorter}, {"0", none, none}, {"0s", none, none},
 	} {
 		for _, spec := range []map[string]string{{"every": tt.every}, {"every": tt.every, "cron": "@daily"}} {
