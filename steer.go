@@ -82,9 +82,10 @@ type (
 
 // All reads a list page by page. It ends after the first error.
 //
-//	for task, err := range troupe.All(func(cursor string) (*troupe.Page[troupe.TaskSummary], error) {
+//	page := func(cursor string) (*troupe.Page[troupe.TaskSummary], error) {
 //		return engine.Tasks(ctx, troupe.TaskQuery{Paging: troupe.Paging{Cursor: cursor}})
-//	}) { … }
+//	}
+//	for task, err := range troupe.All(page) { … }
 func All[T any](read func(cursor string) (*Page[T], error)) iter.Seq2[T, error] {
 	return client.All(read)
 }

@@ -10,7 +10,8 @@
 // The package promises:
 //
 //   - A task survives the death of the process at any moment after Start has returned its id.
-//   - A handler may be called more than once for one attempt, but its result is applied exactly once.
+//   - A handler may be called more than once for one attempt, but its result is applied exactly
+//     once.
 //   - The first call other than Publish, Apply and Validate resumes the tasks that were running, so
 //     register functions before it.
 //

@@ -4,8 +4,8 @@
 //
 //   - Flow and task commands use only a server's /v1, so they work with any local or remote member;
 //     flow test needs none.
-//   - The exit code is 0 when the command has succeeded, 1 when it failed (also when the task that it
-//     waited for failed), and 2 when the command line, or a file given to flow test, was wrong.
+//   - The exit code is 0 when the command has succeeded, 1 when it failed (also when the task that
+//     it waited for failed), and 2 when the command line, or a file given to flow test, was wrong.
 //   - Results go to stdout, everything else to stderr.
 package cli
 

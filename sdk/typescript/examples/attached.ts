@@ -2,7 +2,8 @@
  * A worker that attaches, for nodes with `exec_type: remote`.
  *
  *     troupe dev &
- *     npm run build && npx tsc -p test && TROUPE_SERVER=http://127.0.0.1:8070 node build/examples/attached.js
+ *     npm run build && npx tsc -p test
+ *     TROUPE_SERVER=http://127.0.0.1:8070 node build/examples/attached.js
  */
 
 import { AttachedWorker } from "@troupe-engine/sdk";

@@ -1,5 +1,6 @@
 /**
- * Publishes a flow, starts a task of it, and follows the task to its end. worker.ts carries out its jobs.
+ * Publishes a flow, starts a task of it, and follows the task to its end. worker.ts carries out its
+ * jobs.
  *
  *     node build/examples/client.js 800 600
  */

@@ -2,7 +2,8 @@
  * A worker for the services "resize", "describe" and "pay".
  *
  *     troupe dev &
- *     npm run build && npx tsc -p test && TROUPE_SERVER=http://127.0.0.1:8070 node build/examples/worker.js
+ *     npm run build && npx tsc -p test
+ *     TROUPE_SERVER=http://127.0.0.1:8070 node build/examples/worker.js
  */
 
 import { setTimeout } from "node:timers/promises";

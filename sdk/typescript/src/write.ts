@@ -12,9 +12,9 @@ export class RawJson {
 /**
  * Returns a value as JSON text. The result is that of JSON.stringify, except that integers of any
  * length (bigint) keep their digits. It throws for everything that JSON.stringify would turn into
- * null, {} or nothing: NaN, Infinity, functions, symbols, undefined in an array, invalid dates, and
- * objects that keep their contents elsewhere, such as a Map. Undefined fields are omitted; undefined
- * itself becomes null.
+ * null, {} or nothing: NaN, Infinity, functions, symbols, undefined in an array, invalid dates,
+ * and objects that keep their contents elsewhere, such as a Map. Undefined fields are omitted;
+ * undefined itself becomes null.
  *
  * @param what names the value in errors
  */
