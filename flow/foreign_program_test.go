@@ -15,7 +15,7 @@ import (
 // TestOnlyTheDefinitionNamesProgramsForWorkers starts tasks with a program in their params, which a
 // worker would run.
 func TestOnlyTheDefinitionNamesProgramsForWorkers(t *testing.T) {
-	const brought = `{"exec":{"type":"process","command":"theirs"},"EXEC":{"type":"process","command":"theirs"},"kept":1}`
+	const brought = `{"exec":{"type":"process","command":"theirs"},"\u0045xeC":{"type":"process"},"EXEC":{"type":"process"},"kept":1}`
 	const own = `exec: {type: process, service: w, command: ours}`
 	for name, tt := range map[string]struct{ definition, command string }{
 		"a node of a graph": {`{start: a, nodes: {a: {service: w}}}`, "null"},
@@ -40,8 +40,10 @@ func TestOnlyTheDefinitionNamesProgramsForWorkers(t *testing.T) {
 			tb.hands = func(j flow.Job) flow.Report {
 				jobs++
 				require.Equal(t, tt.command, string(expr.Path(j.Params, "exec.command")))
-				_, there := expr.Field(j.Params, "EXEC")
-				require.False(t, there, string(j.Params))
+				for _, foreign := range []string{"EXEC", "ExeC"} {
+					_, there := expr.Field(j.Params, foreign)
+					require.False(t, there, string(j.Params))
+				}
 				require.Equal(t, "1", string(expr.Path(j.Params, "kept")))
 				return flow.Report{Address: j.Address, Output: json.RawMessage(`{}`)}
 			}

@@ -199,6 +199,9 @@ func mergeParams(st *Step, exec *Exec) json.RawMessage {
 // or starter executes it. This holds for all profiles. Values of that name that are no objects
 // stay. Letter case is ignored, because some readers of JSON ignore it.
 func withOwnProgram(params, own json.RawMessage) json.RawMessage {
+	if !mayNameProgram(params) {
+		return params
+	}
 	members, _ := expr.Members(params)
 	var foreign []string
 	for _, m := range members {
@@ -218,6 +221,26 @@ func withOwnProgram(params, own json.RawMessage) json.RawMessage {
 		}
 	}
 	return params
+}
+
+// mayNameProgram reports whether params may have a member named like ProgramParam, in any letter
+// case or with escaped characters. Each step asks, so it only looks at quotes.
+func mayNameProgram(params []byte) bool {
+	const quoted = `"` + ProgramParam + `"`
+	if bytes.IndexByte(params, '\\') >= 0 {
+		return true
+	}
+	for {
+		quote := bytes.IndexByte(params, '"')
+		if quote < 0 || len(params)-quote < len(quoted) {
+			return false
+		}
+		params = params[quote:]
+		if strings.EqualFold(string(params[:len(quoted)]), quoted) {
+			return true
+		}
+		params = params[1:]
+	}
 }
 
 // objectOr returns the value if it is an object, else nil.
