@@ -62,7 +62,7 @@ func BenchmarkDagNode(b *testing.B) {
 	for i := range nodes - 2 {
 		fmt.Fprintf(&d, "  m%d: {service: s, depends_on: [first], prep: {input_key: $deps.first}}\n", i)
 	}
-	d.WriteString("  last: {kind: approval, depends_on: [first]}\n")
+	d.WriteString("  last: {kind: approval, params: {approval_key: ok}, depends_on: [first]}\n")
 	plan := flowtest.Plan(b, d.String())
 	var bytes uint64
 	for b.Loop() {
