@@ -34,9 +34,10 @@ func newStoreFront(n int, to *pgtest.Server) (*storeFront, error) {
 		if err != nil {
 			return nil, errors.Join(err, f.close())
 		}
-		f.ways = append(f.ways, &frontWay{listener: l, conns: map[net.Conn]bool{}})
+		way := &frontWay{listener: l, conns: map[net.Conn]bool{}}
+		f.ways = append(f.ways, way)
 		f.leadHost(i, to)
-		f.open.Go(func() { f.acceptFrom(f.ways[i]) })
+		f.open.Go(func() { f.acceptFrom(way) })
 	}
 	return f, nil
 }
