@@ -104,13 +104,13 @@ func TestATaskWithoutAnIDStartsHereWhileOwnersAreUnreachable(t *testing.T) {
 	r := s.members["a"].router
 	for _, name := range []string{"b", "c"} {
 		s.members[name].die()
-		limited, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
 		eventually(t, func() bool {
 			_, err := askMember[*engine.Outcomes](soon(t), r, r.place.Load().views.Current().members[name], &engine.Orders{})
 			return err != nil && r.unreachable.has(name)
 		})
+		limited, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		_, err := r.StartTask(limited, engine.NewTask{Task: s.taskOf(name)})
+		cancel()
 		require.Equal(t, flow.Busy, flow.ErrorKindOf(err), "an id that is given stays")
 	}
 	for range 50 {
