@@ -4,7 +4,7 @@ TESTFLAGS ?=
 RACE ?=
 # These packages take minutes. By name they would start last and then run alone, so they start
 # first.
-PACKAGES ?= ./persistence/postgres ./internal/faults ./sdk ./...
+PACKAGES ?= ./persistence/postgres ./internal/testing/faults ./sdk ./...
 FUZZTIME ?= 1m
 SEEDS ?= 10000
 KILLS ?= 100
@@ -63,7 +63,10 @@ lint:
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); \
 	[ -z "$$files" ] || { echo "Not formatted (gofmt -w):"; echo "$$files"; exit 1; }
 	@go vet ./...
+	@go vet -tags containers ./internal/testing/containers
+	@go vet -tags troupe_next ./flow
 	@go tool staticcheck ./...
+	@go tool staticcheck -tags containers ./internal/testing/containers
 	@go tool revive -config revive.toml -set_exit_status ./...
 
 ## Builds for platforms that are not tested here. Files for Windows are also vetted on Windows,
@@ -105,7 +108,7 @@ generate:
 ## Every public word (fields, schemas, summaries, flags, help, metrics, log keys, texts of the
 ## pages) in one file, api/v1/words.txt.
 words:
-	@go generate ./internal/words
+	@go generate ./internal/tools/words
 
 generated:
 	@scripts/generated.sh
@@ -116,32 +119,30 @@ fuzz:
 
 ## The simulator over SEEDS seeds with one member, and half as many with clusters.
 sim:
-	@TROUPE_SIM_SEEDS=$(SEEDS) scripts/long.sh sim internal/sim go test -count=1 -timeout 0 ./internal/sim
+	@TROUPE_SIM_SEEDS=$(SEEDS) scripts/long.sh sim internal/testing/sim go test -count=1 -timeout 0 ./internal/testing/sim
 
 ## End to end, with KILLS processes killed by SIGKILL, and as many kills while jobs of Cloud Run are
 ## running. CONTAINERS=1 adds running containers.
 crash: postgres
 	@[ -z "$(CONTAINERS)" ] || scripts/containers.sh
-	@PATH="$$PATH:/usr/sbin:/sbin" TROUPE_ERRANDS_CONTAINERS=$(CONTAINERS) TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/e2e go test -count=1 -timeout 0 -v -run Crash ./internal/e2e
+	@PATH="$$PATH:/usr/sbin:/sbin" TROUPE_ERRANDS_CONTAINERS=$(CONTAINERS) TROUPE_CRASH_KILLS=$(KILLS) scripts/long.sh crash internal/testing/e2e go test -count=1 -timeout 0 -v -run Crash ./internal/testing/e2e
 	@cd cloud && TROUPE_CLOUD_KILLS=$(KILLS) go test -count=1 -timeout 0 -v -run 'NeitherDuplicateNorLose|TakesExecutionsOver' ./cmd/troupe-cloud
 
 ## Members on hosts of their own, with N faults in a row: kills, freezes, cut links, restarts.
 ## SEED=… repeats a run. CONTAINERS as above.
 faults: postgres
 	@[ -z "$(CONTAINERS)" ] || scripts/containers.sh
-	@PATH="$$PATH:/usr/sbin:/sbin" TROUPE_ERRANDS_CONTAINERS=$(CONTAINERS) TROUPE_FAULTS=$(N) TROUPE_FAULTS_SEED=$(SEED) scripts/long.sh faults internal/faults go test -count=1 -timeout 0 -v ./internal/faults
+	@PATH="$$PATH:/usr/sbin:/sbin" TROUPE_ERRANDS_CONTAINERS=$(CONTAINERS) TROUPE_FAULTS=$(N) TROUPE_FAULTS_SEED=$(SEED) scripts/long.sh faults internal/testing/faults go test -count=1 -timeout 0 -v ./internal/testing/faults
 
 ## Attacks, one after the other and all at once, with limits of memory and time.
 attack: postgres
-	@TROUPE_ATTACK=full scripts/long.sh attack internal/attack go test -count=1 -timeout 0 -v ./internal/attack
+	@TROUPE_ATTACK=full scripts/long.sh attack internal/testing/attack go test -count=1 -timeout 0 -v ./internal/testing/attack
 
 ## Containers, on a private container host: podman and runc. It reports what is missing if none can
 ## run.
 containers: postgres
 	@scripts/containers.sh
-	@go vet -tags containers ./internal/containers
-	@go tool staticcheck -tags containers ./internal/containers
-	@PATH="$$PATH:/usr/sbin:/sbin" go test -count=1 -timeout 20m -tags containers $(TESTFLAGS) ./internal/containers
+	@PATH="$$PATH:/usr/sbin:/sbin" go test -count=1 -timeout 20m -tags containers $(TESTFLAGS) ./internal/testing/containers
 
 ## The pages, built from api/ui/src into api/ui/dist, which is committed. So node is needed only to
 ## change them.

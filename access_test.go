@@ -20,7 +20,7 @@ func TestAWorkerTokenIsSufficientToRunJobs(t *testing.T) {
 	admin, err := client.New(address, client.Options{Token: "root"})
 	require.NoError(t, err)
 	defer admin.Close()
-	made, err := admin.CreateToken(t.Context(), wire.CreateToken{Name: "the-worker", Role: "worker"})
+	made, err := admin.CreateToken(t.Context(), wire.TokenRequest{Name: "the-worker", Role: "worker"})
 	require.NoError(t, err)
 	for name, how := range map[string]worker.Config{"attached": {Attach: true}, "pull": {Pull: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestAWorkerTokenIsSufficientToRunJobs(t *testing.T) {
 				there, err := admin.WorkerPage(t.Context(), client.WorkerQuery{Service: "double", State: "online"})
 				return err == nil && len(there.Items) > 0
 			})
-			started, err := admin.Start(t.Context(), wire.Start{Flow: name, Params: json.RawMessage(`{"n":21}`)})
+			started, err := admin.Start(t.Context(), wire.StartRequest{Flow: name, Params: json.RawMessage(`{"n":21}`)})
 			require.NoError(t, err)
 			var task *wire.Task
 			eventually(t, func() bool {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -63,11 +63,11 @@ func TestAnApprovalLinkWorksOnAllMembersOfItsClusterOnly(t *testing.T) {
 		require.Contains(t, question, "Ship it?")
 		status, answer := b.byLink(t, "POST", approval, link.Token, `{"action":"approved"}`)
 		require.Equal(t, http.StatusOK, status, answer)
-		require.Contains(t, answer, `"by":"Bo"`)
+		require.Contains(t, answer, `"answered_by":"Bo"`)
 		end, err := a.Wait(t.Context(), id)
 		require.NoError(t, err)
 		require.Empty(t, end.Error)
-		cluster, err := a.store.Cluster(t.Context())
+		cluster, err := a.stores.Newest.Cluster(t.Context())
 		require.NoError(t, err)
 		if owners[cluster.Owners[persistence.ShardOf(id)]] = true; len(owners) == 2 {
 			return

@@ -2,23 +2,20 @@ package troupe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/external"
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/carriers/external"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/member/layers"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/postgres"
-	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
 // Config holds the settings of a member. The zero value is a member on the SQLite file troupe.db
@@ -106,15 +103,15 @@ type Config struct {
 	// cannot reach a member: file:///FOLDER, or a URL with a scheme that Buckets opens. All members
 	// of a cluster have the same. "" = none.
 	ObjectStore string
-	// ObjectStoreKeep is how long these files are kept after their task has ended. Default: as long
-	// as the task.
-	ObjectStoreKeep time.Duration
-	// PayloadStore is the URL where values of more than PayloadOver bytes are kept, so that the
-	// store holds references to them: file:///FOLDER, or a URL with a scheme that Buckets opens.
-	// All members of a cluster have the same. A cluster that had one keeps it, because its tasks
-	// refer to it. "" = all values are in the store. PayloadOver is 64 KiB by default.
-	PayloadStore string
-	PayloadOver  int
+	// ObjectStoreRetention is how long these files are kept after their task has ended. Default: as
+	// long as the task.
+	ObjectStoreRetention time.Duration
+	// PayloadStore is the URL where values of more than PayloadThreshold bytes are kept, so that
+	// the store holds references to them: file:///FOLDER, or a URL with a scheme that Buckets
+	// opens. All members of a cluster have the same. A cluster that had one keeps it, because its
+	// tasks refer to it. "" = all values are in the store. PayloadThreshold is 64 KiB by default.
+	PayloadStore     string
+	PayloadThreshold int
 	// Buckets are the functions that open object stores, by the scheme of their URL. The scheme
 	// file is built in.
 	Buckets map[string]OpenBucket
@@ -135,7 +132,7 @@ type Config struct {
 	// 64.
 	Containers int
 
-	// Starters start the jobs of nodes with exec_type outside, by the name of their service.
+	// Starters start the jobs of nodes with exec_type external, by the name of their service.
 	Starters map[string]Starter
 	// Trackers follow external jobs that tasks wait for, by the name of their service: see deferred
 	// in the documentation. Trackers for custom_http and object_store are built in, and so is a
@@ -155,8 +152,11 @@ type Config struct {
 	// Functions, Scripts and Calls are how many jobs of each kind this member runs at once: 256 of
 	// each by default.
 	Functions, Scripts, Calls int
-	// Visibility is how long a poller may hold a job without a heartbeat. Default 60 s.
-	Visibility time.Duration
+	// KeepWarm is how long a function that is a flow stays in memory while it waits, so that it
+	// goes on without a replay. Default 5 s; a negative one means not at all. At most 1,000 stay.
+	KeepWarm time.Duration
+	// JobLease is how long a pull worker may hold a job without a heartbeat. Default 60 s.
+	JobLease time.Duration
 	// IdleAfter is how long a task that only waits is kept in memory. Default 3 s.
 	IdleAfter time.Duration
 	// WorkerTTL is the time after the last heartbeat of a worker when it stops getting jobs.
@@ -248,66 +248,19 @@ var ErrTaken = persistence.ErrTaken
 // OpenStore opens the store of a setting: "sqlite:PATH", or a "postgres://" URL with a schema;
 // schema "" is "troupe".
 func OpenStore(ctx context.Context, setting, schema string) (persistence.Store, error) {
-	return openStore(ctx, setting, schema, slog.New(slog.DiscardHandler))
-}
-
-func openStore(ctx context.Context, setting, schema string, log *slog.Logger) (persistence.Store, error) {
-	path, isFile := strings.CutPrefix(setting, "sqlite:")
-	switch {
-	case schema != "" && storeKind(setting) == "sqlite":
-		return nil, fmt.Errorf("--schema %s: a store of SQLite has no schemas: leave it out, or "+
-			"use a store of PostgreSQL (--store postgres://…)", schema)
-	case setting == "":
-		return sqlite.Open(ctx, "troupe.db", sqlite.Options{})
-	case isFile:
-		if err := checkFile(path); err != nil {
-			return nil, fmt.Errorf("store %q %w", setting, err)
-		}
-		return sqlite.Open(ctx, path, sqlite.Options{})
-	case strings.HasPrefix(setting, "postgres://"), strings.HasPrefix(setting, "postgresql://"):
-		return postgres.Open(ctx, setting, postgres.Options{Schema: schema, Log: log})
-	}
-	return nil, fmt.Errorf("store %q is neither sqlite:PATH nor a postgres:// URL", StoreName(setting))
-}
-
-// checkFile rejects options and URIs that other programs accept after "sqlite:". Here they would
-// become the name of a new, empty file.
-func checkFile(path string) error {
-	before, options, _ := strings.Cut(path, "?")
-	switch {
-	case path == "":
-		return errors.New("names no file: write sqlite:PATH")
-	case strings.Contains(path, ":memory:") || strings.Contains(options, "mode=memory"):
-		return errors.New("would be in memory and lost with its member: write sqlite:PATH, for " +
-			"tests in a folder that is removed afterwards")
-	case strings.Contains(options, "="):
-		return fmt.Errorf("has options, and a member needs its file as it is, to be read and written: write sqlite:%s", before)
-	case strings.HasPrefix(path, "file:"):
-		return fmt.Errorf("has a URI: write the path alone, sqlite:%s", strings.TrimPrefix(before, "file:"))
-	case strings.HasPrefix(path, "//") && !strings.HasPrefix(path, "///"):
-		name := strings.TrimPrefix(path, "//")
-		return fmt.Errorf("begins like a URL with a host: write sqlite:%s for a path from the present folder, or sqlite:/%[1]s", name)
-	}
-	return nil
+	return layers.OpenStore(ctx, setting, schema, slog.New(slog.DiscardHandler))
 }
 
 // StoreName returns the part of a store's setting that may be shown: it holds no password.
-func StoreName(setting string) string {
-	switch {
-	case storeKind(setting) == "postgres":
-		return postgres.Name(setting)
-	case strings.HasPrefix(setting, "sqlite:") || !strings.ContainsAny(setting, "@=?"):
-		return setting
-	}
-	return "…" // the kind is unknown, so a password may be anywhere in it
-}
+func StoreName(setting string) string { return layers.StoreName(setting) }
 
-// storeKind returns the kind of store of a setting.
-func storeKind(setting string) string {
-	if strings.HasPrefix(setting, "postgres") {
-		return "postgres"
-	}
-	return "sqlite"
+// storeTimes are the waits and ages of the layers of the store.
+var storeTimes = layers.DefaultTimes()
+
+func (c *Config) storeOptions() layers.Options {
+	return layers.Options{Store: c.Store, Schema: c.Schema, Limits: c.Limits, Buckets: c.Buckets, Logger: c.Logger,
+		FileStore: c.ObjectStore, FilesKeep: c.ObjectStoreRetention,
+		PayloadStore: c.PayloadStore, PayloadThreshold: c.PayloadThreshold, Times: storeTimes}
 }
 
 // checkListen rejects addresses that unknown clients could use. Client certificates (TLSClientCA)

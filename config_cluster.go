@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/cluster"
+	"github.com/troupe-engine/troupe/cluster/gossip"
+	"github.com/troupe-engine/troupe/member/membership"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
@@ -154,8 +156,8 @@ func (c *Config) clusterName() string {
 
 // gossipConfig returns the settings of gossip: it listens on the host of the API and advertises the
 // name of Advertise.
-func (c *Config) gossipConfig() (cluster.GossipConfig, error) {
-	settings := cluster.GossipConfig{Cluster: c.clusterName(), Listen: c.Gossip,
+func (c *Config) gossipConfig() (gossip.Config, error) {
+	settings := gossip.Config{Cluster: c.clusterName(), Listen: c.Gossip,
 		Fallback: c.Gossip == "", Seeds: c.Join, Profile: c.GossipProfile, Log: c.Logger}
 	if settings.Listen == "" {
 		host, _, err := net.SplitHostPort(cmp.Or(c.Listen, "127.0.0.1:0"))
@@ -174,7 +176,7 @@ func (c *Config) gossipConfig() (cluster.GossipConfig, error) {
 	if c.GossipKeyFile != "" {
 		text, err := os.ReadFile(c.GossipKeyFile)
 		if err == nil {
-			settings.Keys, err = cluster.ParseKeys(text)
+			settings.Keys, err = gossip.ParseKeys(text)
 		}
 		if err != nil {
 			return settings, fmt.Errorf("--gossip-key-file %s: %w", c.GossipKeyFile, err)
@@ -208,4 +210,22 @@ func (c *Config) allowedHosts() []string {
 		return c.AllowHosts
 	}
 	return append(slices.Clone(c.AllowHosts), u.Hostname())
+}
+
+// newMembership opens the listeners for other members.
+func (e *Engine) newMembership(ctx context.Context) (*membership.Membership, error) {
+	o := membership.Options{ID: cluster.Identity{Cluster: e.cfg.clusterName()}, Lease: e.cfg.Lease,
+		Serves: e.serves, Scheme: e.cfg.Scheme(), Listen: e.cfg.Listen,
+		Store: e.stores.Newest, Reader: e.stores.Reader, TLS: e.tls, Logger: e.cfg.Logger}
+	var err error
+	if o.ID.Secret, err = e.cfg.clusterSecret(ctx, e.stores.Newest); err != nil {
+		return nil, err
+	}
+	if o.URL, err = e.cfg.advertiseURL(); err != nil {
+		return nil, err
+	}
+	if o.Gossip, err = e.cfg.gossipConfig(); err != nil {
+		return nil, err
+	}
+	return membership.Open(o)
 }

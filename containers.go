@@ -5,15 +5,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	"github.com/troupe-engine/troupe/actors/container"
-	"github.com/troupe-engine/troupe/actors/external"
 	"github.com/troupe-engine/troupe/api"
+	"github.com/troupe-engine/troupe/carriers/containers"
+	"github.com/troupe-engine/troupe/carriers/external"
 	"github.com/troupe-engine/troupe/flow"
 )
 
 // newContainers returns the service that starts and follows containers, if they are allowed.
-func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) {
-	o := container.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost,
+func (e *Engine) newContainers(ctx context.Context) (*containers.Service, error) {
+	o := containers.Options{Allow: e.cfg.AllowContainers, Host: e.cfg.ContainerHost,
 		Logins: e.cfg.RegistryAuthFile, Networks: e.cfg.ContainerNetworks, Dir: e.cfg.ScriptDir,
 		Most: e.cfg.Containers, MaxOutput: e.cfg.Limits.OrDefault().Value,
 		Files: e.objects, Now: e.nowMillis, Logs: e.logs, Secrets: e.secrets, Member: e.cfg.Name, Live: e.waitedFor, Logger: e.cfg.Logger}
@@ -23,7 +23,7 @@ func (e *Engine) newContainers(ctx context.Context) (*container.Service, error) 
 			return nil, err
 		}
 	}
-	return container.New(o)
+	return containers.New(o)
 }
 
 // newServices opens the services of the program with the tools of the member.
@@ -43,7 +43,7 @@ func (e *Engine) newServices(ctx context.Context) (external.Services, error) {
 // storeMark returns a mark that separates external jobs of this store from jobs of other stores. It
 // is derived from the store's secret and does not reveal it.
 func (e *Engine) storeMark(ctx context.Context, of string) (string, error) {
-	secret, err := e.store.Secret(ctx)
+	secret, err := e.stores.Newest.Secret(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -58,7 +58,7 @@ func (e *Engine) waitedFor(ctx context.Context, job string) (bool, error) {
 	if err != nil {
 		return false, nil // not a job of this engine
 	}
-	rows, err := e.store.ExternalsOf(ctx, task)
+	rows, err := e.stores.Newest.ExternalsOf(ctx, task)
 	if err != nil && !api.Missing(err) {
 		return false, err
 	}
@@ -67,7 +67,7 @@ func (e *Engine) waitedFor(ctx context.Context, job string) (bool, error) {
 			return true, nil
 		}
 	}
-	run, err := e.reader.Run(ctx, task, at)
+	run, err := e.stores.Reader.Run(ctx, task, at)
 	if api.Missing(err) {
 		return false, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/worker"
 )
 
@@ -74,7 +74,7 @@ func TestJobsOfDeeplyNestedScopesRun(t *testing.T) {
 					edge("limited", "outside")}, "nodes": map[string]any{
 					"pulled":  map[string]any{"exec_type": "queue", "service": "s"},
 					"limited": map[string]any{"exec_type": "queue", "service": "s", "concurrency": map[string]any{"limit": 1, "name": "k"}},
-					"outside": map[string]any{"exec_type": "outside", "service": "yard"},
+					"outside": map[string]any{"exec_type": "external", "service": "yard"},
 				}})))
 			id, err := e.Start(t.Context(), "f", nil)
 			require.NoError(t, err)

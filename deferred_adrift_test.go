@@ -10,7 +10,7 @@ import (
 
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // slow is another system that is slow to start jobs, and that does not notice a cancellation
@@ -44,7 +44,7 @@ func TestExternalJobsThatStartDuringACancellationAreCanceled(t *testing.T) {
 				Trackers: map[string]troupe.Tracker{"slow": s}})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, e.Close()) })
-			require.NoError(t, e.Publish(t.Context(), "f", []byte("nodes: {a: {exec_type: outside, service: slow}}")))
+			require.NoError(t, e.Publish(t.Context(), "f", []byte("nodes: {a: {exec_type: external, service: slow}}")))
 			id, err := e.Start(t.Context(), "f", nil)
 			require.NoError(t, err)
 			<-s.asked

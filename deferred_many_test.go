@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // TestManyTasksWaitForExternalJobsOutsideMemoryAndEndAfterRestart lets TROUPE_DEFERRED tasks wait

@@ -12,7 +12,7 @@ import (
 
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // crowded is another system with a queue, in which jobs wait before they run.
@@ -57,33 +57,33 @@ func TestPendingExternalJobsRunFromTheirReportedStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			q := &crowded{}
 			e := q.join(t, store)
-			require.NoError(t, e.Publish(t.Context(), "f", []byte("nodes: {a: {exec_type: outside, service: crowded}}")))
+			require.NoError(t, e.Publish(t.Context(), "f", []byte("nodes: {a: {exec_type: external, service: crowded}}")))
 			id, err := e.Start(t.Context(), "f", nil)
 			require.NoError(t, err)
 			waits := func() string {
 				w, err := e.Waiting(t.Context(), id)
 				require.NoError(t, err)
-				if len(w.Waits) == 0 || w.Waits[0].For != "outside" {
+				if len(w.Waits) == 0 || w.Waits[0].Kind != "external" {
 					return ""
 				}
 				return w.Waits[0].Text
 			}
 			q.looks(t)
-			require.Equal(t, "crowded j has to begin", waits())
+			require.Equal(t, "external job crowded j must start", waits())
 			require.NoError(t, e.Close())
 			e = q.join(t, store)
-			require.Equal(t, "crowded j has to begin", waits(), "a restart does not begin it")
+			require.Equal(t, "external job crowded j must start", waits(), "a restart does not begin it")
 			q.looks(t)
 
 			since := time.Now().UnixMilli()
 			q.looks(t) // the reported start is in the past by then
 			q.begun.Store(since)
-			require.Eventually(t, func() bool { return waits() == "crowded j has to end" }, 20*time.Second, 5*time.Millisecond)
+			require.Eventually(t, func() bool { return waits() == "external job crowded j must end" }, 20*time.Second, 5*time.Millisecond)
 			q.looks(t)
 			pending := q.pending.Load()
 			require.NoError(t, e.Close())
 			e = q.join(t, store)
-			require.Equal(t, "crowded j has to end", waits())
+			require.Equal(t, "external job crowded j must end", waits())
 			q.looks(t)
 			require.Equal(t, pending, q.pending.Load(), "nobody tells it once more")
 
@@ -94,7 +94,7 @@ func TestPendingExternalJobsRunFromTheirReportedStart(t *testing.T) {
 			page, err := e.Events(t.Context(), id, "", 100)
 			require.NoError(t, err)
 			for _, event := range page.Items {
-				if event.Type == string(flow.AttemptBegun) {
+				if event.Type == string(flow.AttemptStarted) {
 					begun = append(begun, event.Until.UnixMilli())
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // yard is another system that names its jobs after ours.
@@ -98,10 +98,10 @@ func TestOtherMembersFollowExternalJobsOfAKilledMember(t *testing.T) {
 			Starters: map[string]Starter{"yard": d}, Trackers: map[string]Tracker{"yard": d}})
 	}
 	first, second := member("first"), member("second")
-	shared(t, first, second)
+	sharedEvenly(t, first, second) // a held job would move, too
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	require.NoError(t, second.Publish(ctx, "f", []byte("nodes: {work: {exec_type: outside, service: yard}}")))
+	require.NoError(t, second.Publish(ctx, "f", []byte("nodes: {work: {exec_type: external, service: yard}}")))
 	ids := make([]string, many)
 	for i := range ids {
 		id, err := second.Start(ctx, "f", nil)

@@ -69,7 +69,7 @@ func TestLogLinesAboutExternalJobsContainTheirIds(t *testing.T) {
 	_, err = e.Wait(t.Context(), id)
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
-	require.Regexp(t, `could not be looked at.*task=`+id+` node=work unit=0 attempt=1`, said.String())
+	require.Regexp(t, `checking external work failed.*task=`+id+` node=work unit=0 attempt=1`, said.String())
 }
 
 // deferring opens an engine with the flow defers, whose function starts some jobs; begun counts
@@ -133,7 +133,7 @@ func TestCancelingATaskCancelsItsExternalJobs(t *testing.T) {
 	<-g.polled
 	waiting, err := e.Waiting(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, []string{"outside", "gate j1 has to end"}, []string{waiting.Waits[0].For, waiting.Waits[0].Text})
+	require.Equal(t, []string{"external", "external job gate j1 must end"}, []string{waiting.Waits[0].Kind, waiting.Waits[0].Text})
 	require.NoError(t, e.Cancel(t.Context(), id))
 	require.Eventually(t, func() bool { return g.cancels.Load() == 1 }, 10*time.Second, time.Millisecond)
 	require.NoError(t, e.Close())
@@ -165,8 +165,8 @@ func TestTheOutputOfAStartersJobIsTheOutputOfTheAttempt(t *testing.T) {
 		Trackers: map[string]troupe.Tracker{"gate": g}, Starters: map[string]troupe.Starter{"elsewhere": s}})
 	require.NoError(t, err)
 	require.NoError(t, e.Publish(t.Context(), "work",
-		[]byte(`nodes: {work: {exec_type: outside, service: elsewhere}, other: {exec_type: `+
-			`outside, service: nowhere}}`)))
+		[]byte(`nodes: {work: {exec_type: external, service: elsewhere}, other: {exec_type: `+
+			`external, service: nowhere}}`)))
 	id, err := e.Start(t.Context(), "work", map[string]any{"n": 1})
 	require.NoError(t, err)
 	result, err := e.Wait(t.Context(), id)

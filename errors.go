@@ -7,9 +7,9 @@ import (
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/client"
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -29,10 +29,10 @@ var (
 
 type (
 	// Problems are all problems of a definition, in the order of its text.
-	Problems = define.Problems
-	// Problem is one problem of a definition with its place: a path such as nodes.a.max_retries,
+	Problems = definition.Problems
+	// Problem is one problem of a definition with its place: a path such as nodes.a.retry,
 	// and the line and column.
-	Problem = define.Problem
+	Problem = definition.Problem
 )
 
 var kinds = map[flow.ErrorKind]error{flow.NotFound: ErrNotFound, flow.Conflict: ErrConflict, flow.Invalid: ErrInvalid, flow.Limit: ErrLimit,
@@ -80,13 +80,13 @@ func fromClientError(refused *client.Error) error {
 		var problems Problems
 		for _, p := range refused.Problems {
 			problems = append(problems, Problem{Path: p.Path, Line: p.Line, Column: p.Column,
-				Severity: define.Severity(p.Severity), Msg: p.Msg})
+				Severity: definition.Severity(p.Severity), Msg: p.Message})
 		}
 		return problems
 	}
-	kind, text := flow.ErrorKind(refused.Kind), refused.What
-	if kind == flow.Invalid && refused.Where != "" {
-		text = strings.TrimPrefix(refused.Where, "body.") + ": " + text
+	kind, text := flow.ErrorKind(refused.Code), refused.Message
+	if kind == flow.Invalid && refused.Field != "" {
+		text = strings.TrimPrefix(refused.Field, "body.") + ": " + text
 	}
 	r := &classifiedError{text, []error{&flow.Error{Kind: kind, Msg: text}}}
 	if is := kinds[kind]; is != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/troupe-engine/troupe"
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition/define"
 )
 
 // A function takes the output of the node before it, and selects the next node by a field of its

@@ -85,7 +85,7 @@ func TestAnInputOfTheWrongTypeFailsTheStepWithoutRetry(t *testing.T) {
 	calls := 0
 	troupe.Handle(e, "judge", func(ctx context.Context, in offer) (offer, error) { calls++; return judge(ctx, in) })
 	result := runs(t, e,
-		`{"start":"hold","on_error":"fail","nodes":{"hold":{"func":"judge","max_retries":3}}}`,
+		`{"start":"hold","on_error":"fail","nodes":{"hold":{"func":"judge","retry":{"max_attempts":4}}}}`,
 		map[string]any{"amount": "much"})
 	require.Equal(t, flow.TaskFailed, result.Status)
 	require.Contains(t, result.Error, "function judge, node hold: field amount of its params is "+
@@ -109,7 +109,7 @@ func TestErrorsOfTypedFunctionsAreRetriedUnlessFatal(t *testing.T) {
 				return nil, tt.err
 			})
 			require.Contains(t, runs(t, e,
-				`{"start":"a","on_error":"fail","nodes":{"a":{"func":"f","max_retries":2}}}`,
+				`{"start":"a","on_error":"fail","nodes":{"a":{"func":"f","retry":{"max_attempts":3}}}}`,
 				nil).Error, "no luck")
 			require.Len(t, attempts, tt.calls)
 			require.Len(t, keys, 1, "its key is the same for all of them")
@@ -192,7 +192,7 @@ func TestProgressAndLogsOfARunningFunctionAreStored(t *testing.T) {
 	j := <-said
 	runs, err := e.Runs(t.Context(), id, troupe.Paging{})
 	require.NoError(t, err)
-	require.Equal(t, "half of it", runs.Items[0].Note)
+	require.Equal(t, "half of it", runs.Items[0].StatusText)
 	for line, err := range e.FollowLogs(t.Context(), id, troupe.LogQuery{Node: "a"}) {
 		require.NoError(t, err)
 		require.Equal(t, []any{"one line", "log", j.ID, 1}, []any{line.Text, line.Stream, line.Job, line.Attempt})

@@ -79,9 +79,9 @@ func TestEachVisitAndEachUnitHasAKeyOfItsOwn(t *testing.T) {
 
 func TestARetryOfASubflowKeepsTheKeysOfItsUnits(t *testing.T) {
 	for name, definition := range map[string]string{
-		"by its strategy": `{"start":"order","on_error":"fail","nodes":{"order":{"kind":"subflow","failure_strategy":"retry","max_retries":2,
+		"by its strategy": `{"start":"order","on_error":"fail","nodes":{"order":{"kind":"subflow","failure_strategy":"retry","retry":{"max_attempts":2},
 			"flow":{"start":"pay","nodes":{"pay":{"func":"pay"}}}}}}`,
-		"of a dag by its strategy": `{"start":"order","on_error":"fail","nodes":{"order":{"kind":"subflow","failure_strategy":"retry","max_retries":2,
+		"of a dag by its strategy": `{"start":"order","on_error":"fail","nodes":{"order":{"kind":"subflow","failure_strategy":"retry","retry":{"max_attempts":2},
 			"flow":{"mode":"dag","nodes":{"pay":{"func":"pay"}}}}}}`,
 		"by an operator":              `{"start":"order","on_error":"fail","nodes":{"order":{"kind":"subflow","flow":{"start":"pay","nodes":{"pay":{"func":"pay"}}}}}}`,
 		"of a fan-out by an operator": `{"mode":"dag","nodes":{"pay":{"func":"pay","each":{"count":2}}}}`,

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
-	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/api/v1/flows"
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition/define"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -41,7 +41,7 @@ func (e *Engine) Publish(ctx context.Context, slug string, definition []byte, op
 		return err
 	}
 	for _, w := range published.Warnings {
-		e.cfg.Logger.Warn("a definition has a warning", "flow", slug, "version", published.Number, "warning", w.String())
+		e.cfg.Logger.Warn("definition has a warning", "flow", slug, "version", published.Number, "warning", w.String())
 	}
 	return nil
 }
@@ -56,14 +56,14 @@ func Strict() PublishOption { return func(p *persistence.Publication) { p.Strict
 // definition's name.
 func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, options ...PublishOption) (*Published, error) {
 	if slug == "" {
-		slug = v1.SlugFor(definition)
+		slug = flows.SlugFor(definition)
 	}
 	p := persistence.Publication{Slug: slug, Definition: definition, Now: time.Now().UnixMilli(),
 		Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check}
 	for _, set := range options {
 		set(&p)
 	}
-	published, err := persistence.Publish(ctx, e.store, p)
+	published, err := persistence.Publish(ctx, e.stores.Newest, p)
 	if err != nil {
 		return nil, toTypedError(err)
 	}
@@ -77,59 +77,59 @@ func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder, options ...
 	if err != nil {
 		return &classifiedError{err.Error(), []error{err, ErrInvalid}}
 	}
-	return e.Publish(ctx, v1.SlugFor(definition), definition, options...)
+	return e.Publish(ctx, flows.SlugFor(definition), definition, options...)
 }
 
 // Validate returns all problems of a definition, including warnings; the Err of Problems is nil if
 // the definition can be published. Nothing is stored.
 func (e *Engine) Validate(ctx context.Context, definition []byte) (Problems, error) {
-	_, problems, err := persistence.Prepare(ctx, e.store,
+	_, problems, err := persistence.Prepare(ctx, e.stores.Newest,
 		persistence.Publication{Definition: definition, Limits: e.cfg.Limits,
 			Secret: e.secrets.Listed, Func: e.functions.Check})
 	return problems, err
 }
 
 // Flows lists flows, newest first.
-func (e *Engine) Flows(ctx context.Context, p Paging) (*Page[Flow], error) {
+func (e *flowCalls) Flows(ctx context.Context, p Paging) (*Page[Flow], error) {
 	return withTypedError(e.client.Flows(ctx, p))
 }
 
 // Flow reads a flow by its slug or id.
-func (e *Engine) Flow(ctx context.Context, flow string) (*Flow, error) {
+func (e *flowCalls) Flow(ctx context.Context, flow string) (*Flow, error) {
 	return withTypedError(e.client.Flow(ctx, flow))
 }
 
 // DeleteFlow deletes a flow with its versions. A flow with tasks is a conflict, unless tasks is
 // true: then they are deleted, too.
-func (e *Engine) DeleteFlow(ctx context.Context, flow string, tasks bool) (*DeletedFlow, error) {
+func (e *flowCalls) DeleteFlow(ctx context.Context, flow string, tasks bool) (*DeletedFlow, error) {
 	return withTypedError(e.client.DeleteFlow(ctx, flow, tasks))
 }
 
 // Versions lists a flow's versions, highest number first.
-func (e *Engine) Versions(ctx context.Context, flow string, p Paging) (*Page[FlowVersion], error) {
+func (e *flowCalls) Versions(ctx context.Context, flow string, p Paging) (*Page[FlowVersion], error) {
 	return withTypedError(e.client.Versions(ctx, flow, p))
 }
 
 // Version reads a version with its definition; number 0 is the newest published version.
-func (e *Engine) Version(ctx context.Context, flow string, number int) (*FlowVersion, error) {
+func (e *flowCalls) Version(ctx context.Context, flow string, number int) (*FlowVersion, error) {
 	return withTypedError(e.client.Version(ctx, flow, number))
 }
 
 // Graph returns the nodes of a version and the edges between them. Nested nodes and nodes added by
 // the compiler are included; number 0 is the newest published version.
-func (e *Engine) Graph(ctx context.Context, flow string, number int) (*FlowGraph, error) {
+func (e *flowCalls) Graph(ctx context.Context, flow string, number int) (*FlowGraph, error) {
 	return withTypedError(e.client.Graph(ctx, flow, number))
 }
 
 // Diff returns the differences between two versions of a flow, and how many tasks still run the
 // older one. to 0 is the newest published version; from 0 is the version before to.
-func (e *Engine) Diff(ctx context.Context, flow string, from, to int) (*FlowDiff, error) {
+func (e *flowCalls) Diff(ctx context.Context, flow string, from, to int) (*FlowDiff, error) {
 	return withTypedError(e.client.Diff(ctx, flow, from, to))
 }
 
 // FlowOpenAPI returns an OpenAPI document that describes how to start tasks of a version over HTTP,
 // with its declared inputs; number 0 is the newest published version.
-func (e *Engine) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
+func (e *flowCalls) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
 	text, err := e.client.FlowOpenAPI(ctx, flow, number)
 	return text, toTypedError(err)
 }

@@ -44,10 +44,13 @@ func (e *Engine) ensureMember(ctx context.Context) error {
 		e.discardMember()
 	}
 	if e.member != nil {
-		return nil
+		return publishFunctions(ctx, e)
 	}
 	if e.ctx.Err() != nil {
 		return errClosed
+	}
+	if err := publishFunctions(ctx, e); err != nil {
+		return err
 	}
 	if err := e.startMember(ctx); err != nil {
 		return err
@@ -73,9 +76,9 @@ func (e *Engine) discardMember() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
 	defer cancel()
 	if err := e.stopMember(ctx); err != nil {
-		e.cfg.Logger.Warn("what a member that was fenced had open could not be closed", "error", err)
+		e.cfg.Logger.Warn("closing the open work of a fenced member failed", "error", err)
 	}
-	e.membership, e.attached, e.workers = nil, nil, nil
+	e.memberLife = memberLife{}
 }
 
 // The pauses between attempts to start a new life; each is twice the previous one.
@@ -110,7 +113,7 @@ func (e *Engine) tryLive() error {
 	}
 	err := e.ensureMember(e.ctx)
 	if err != nil {
-		e.cfg.Logger.Warn("the member was fenced off and cannot join again: trying on", "error", err)
+		e.cfg.Logger.Warn("member was fenced and rejoining failed, retrying", "error", err)
 	}
 	return err
 }
@@ -124,17 +127,16 @@ func (e *Engine) wasReplaced(asked engine.Engine) bool {
 
 // forgetHistory clears caches of data that the store has lost, and counts the event.
 func (e *Engine) forgetHistory(r *actors.Rewind) {
-	e.newest.Clear()
-	e.reader.Clear()
+	e.stores.Clear()
 	e.rewinds.WithLabelValues(map[bool]string{true: "lost", false: "kept"}[r.Lost]).Inc()
 }
 
 // newRewinds creates the metric that forgetHistory increments.
 func newRewinds() *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_store_rewinds_total",
-		Help: "Times that the store did not go on where it was, and the member began anew: " +
-			"confirmed = lost, the store went back in time; kept, another server took over that " +
-			"has all that the member knows to be stored."}, []string{"confirmed"})
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_store_failovers_total",
+		Help: "Restarts of the member because another server of the store took over. " +
+			"confirmed_data = kept: with all confirmed data; lost: the store went back in time."},
+		[]string{"confirmed_data"})
 	c.WithLabelValues("lost")
 	c.WithLabelValues("kept")
 	return c

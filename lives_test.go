@@ -11,7 +11,7 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // incarnation returns the incarnation of the member's present life.
@@ -80,7 +80,7 @@ func TestAFencedMemberOfAProgramStartsANewLife(t *testing.T) {
 	require.Eventually(t, func() bool { return e.cursor(t, id) == "b" }, 30*time.Second, 10*time.Millisecond)
 	require.NoError(t, e.Signal(ctx, id, "ok", json.RawMessage("true")))
 	require.NoError(t, <-waited, "who waited from before waits on")
-	c, err := e.store.Cluster(ctx)
+	c, err := e.stores.Newest.Cluster(ctx)
 	require.NoError(t, err)
 	require.Len(t, c.Members, 2)
 }

@@ -3,17 +3,19 @@ package troupe
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/certtest"
-	"github.com/troupe-engine/troupe/internal/pgtest"
-	"github.com/troupe-engine/troupe/internal/ports"
+	"github.com/troupe-engine/troupe/internal/testing/certtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/ports"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -38,18 +40,35 @@ func join(t *testing.T, cfg Config) *Engine {
 	return e
 }
 
+// countShards returns the number of shards of each member, and of those without one by "".
+func (e *Engine) countShards(t *testing.T) map[string]int {
+	t.Helper()
+	c, err := e.stores.Newest.Cluster(t.Context())
+	require.NoError(t, err)
+	owned := map[string]int{}
+	for _, owner := range c.Owners {
+		owned[owner]++
+	}
+	return owned
+}
+
 // shared waits until each member owns shards, and together they own all.
 func shared(t *testing.T, members ...*Engine) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		c, err := members[0].store.Cluster(t.Context())
-		require.NoError(t, err)
-		owned := map[string]int{}
-		for _, owner := range c.Owners {
-			owned[owner]++
-		}
+		owned := members[0].countShards(t)
 		return owned[""] == 0 && len(owned) == len(members)
 	}, 30*time.Second, 10*time.Millisecond)
+}
+
+// sharedEvenly waits until the members own about as many shards each, so that none moves any more.
+func sharedEvenly(t *testing.T, members ...*Engine) {
+	t.Helper()
+	shared(t, members...)
+	require.Eventually(t, func() bool {
+		counts := slices.Collect(maps.Values(members[0].countShards(t)))
+		return slices.Max(counts)-slices.Min(counts) <= slices.Max(counts)/5
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // signals sends signals to tasks through a member until it has reached tasks of each other member.
@@ -95,16 +114,16 @@ func TestSchemasOfOneDatabaseAreSeparateClusters(t *testing.T) {
 	pair := func(schema string) (a, b *Engine) {
 		a = join(t, Config{Store: store, Schema: schema, Name: "a"})
 		// A member that contacts the other cluster's gossip still joins its own cluster.
-		b = join(t, Config{Store: store, Schema: schema, Name: "b", Join: []string{a.membership.gossip.Address()}})
+		b = join(t, Config{Store: store, Schema: schema, Name: "b", Join: []string{a.membership.GossipAddress()}})
 		return a, b
 	}
 	a, b := pair("")
 	c, d := pair("band")
-	stray := join(t, Config{Store: store, Schema: "band", Name: "e", Join: []string{a.membership.gossip.Address()}})
+	stray := join(t, Config{Store: store, Schema: "band", Name: "e", Join: []string{a.membership.GossipAddress()}})
 	shared(t, a, b)
 	shared(t, c, d, stray)
 	for name, e := range map[string]*Engine{"one": a, "two": b} {
-		members, err := e.store.Cluster(t.Context())
+		members, err := e.stores.Newest.Cluster(t.Context())
 		require.NoError(t, err, name)
 		require.Len(t, members.Members, 2, name)
 	}
@@ -116,7 +135,7 @@ func TestSchemasOfOneDatabaseAreSeparateClusters(t *testing.T) {
 	only, err := a.Start(t.Context(), "f", nil)
 	require.NoError(t, err)
 	require.Error(t, d.Signal(t.Context(), only, "ok", json.RawMessage("true")), "nobody there knows of it")
-	require.NotEqual(t, a.membership.id.Secret, c.membership.id.Secret)
+	require.NotEqual(t, a.membership.ID().Secret, c.membership.ID().Secret)
 }
 
 func TestAMemberAdvertisesTheAddressOfItsAPI(t *testing.T) {
@@ -126,7 +145,7 @@ func TestAMemberAdvertisesTheAddressOfItsAPI(t *testing.T) {
 	require.NoError(t, err)
 	a, b := join(t, cfg), join(t, Config{Store: cfg.Store})
 	url := func(of *Engine) string {
-		c, err := a.store.Cluster(t.Context())
+		c, err := a.stores.Newest.Cluster(t.Context())
 		require.NoError(t, err)
 		for _, m := range c.Members {
 			if m.Incarnation == of.member.Incarnation() {
@@ -148,7 +167,7 @@ func TestAMemberAdvertisesTheAddressOfItsAPI(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	cancel()
 	require.NoError(t, <-served)
-	c, err := b.store.Cluster(t.Context())
+	c, err := b.stores.Newest.Cluster(t.Context())
 	require.NoError(t, err)
 	require.NotContains(t, c.Owners, a.member.Incarnation(), "it serves no longer, so it owns nothing any more")
 	a.signals(t)
@@ -165,7 +184,7 @@ func TestAMemberWithAFailedListenerGivesUpItsShards(t *testing.T) {
 	go func() { served <- a.Serve(t.Context(), nil) }()
 	require.NoError(t, cfg.Listener.Close())
 	require.ErrorIs(t, <-served, net.ErrClosed)
-	c, err := b.store.Cluster(t.Context())
+	c, err := b.stores.Newest.Cluster(t.Context())
 	require.NoError(t, err)
 	require.NotContains(t, c.Owners, a.member.Incarnation())
 }
@@ -173,10 +192,10 @@ func TestAMemberWithAFailedListenerGivesUpItsShards(t *testing.T) {
 func TestMembersWithoutASecretUseTheSecretOfTheirStore(t *testing.T) {
 	store := pgtest.DSN(t)
 	a, b := join(t, Config{Store: store}), join(t, Config{Store: store})
-	require.NotEmpty(t, a.membership.id.Secret)
-	require.Equal(t, a.membership.id.Secret, b.membership.id.Secret)
+	require.NotEmpty(t, a.membership.ID().Secret)
+	require.Equal(t, a.membership.ID().Secret, b.membership.ID().Secret)
 	stranger := join(t, Config{Store: pgtest.DSN(t)})
-	require.NotEqual(t, a.membership.id.Secret, stranger.membership.id.Secret)
+	require.NotEqual(t, a.membership.ID().Secret, stranger.membership.ID().Secret)
 
 	other, err := Open(t.Context(), Config{Store: store, Cluster: "other"})
 	require.NoError(t, err)

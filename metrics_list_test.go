@@ -6,19 +6,21 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/certtest"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/certtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 var update = flag.Bool("update", false, "write deploy/observability/metrics.txt anew")
 
-// listed is the list of all metrics of a member, which checks of dashboards and alerts use.
+// listed is the list of all metrics of a member with their labels, types and help. Checks of
+// dashboards and alerts, and the reference of metrics, use it.
 const listed = "deploy/observability/metrics.txt"
 
 func TestAllMetricsOfAMemberAreListed(t *testing.T) {
@@ -43,32 +45,45 @@ func TestAllMetricsOfAMemberAreListed(t *testing.T) {
 	require.Equal(t, string(before), text, "go test -run %s . -update writes it anew", t.Name())
 }
 
-var descText = regexp.MustCompile(`fqName: "([^"]*)".*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}`)
+var descText = regexp.MustCompile(`fqName: "([^"]*)", help: ("(?:[^"\\]|\\.)*"), .*constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}`)
 
-// described returns the metrics of a collector with their label names in braces; histograms are
-// marked.
+// described returns a line for each metric of a collector: name, labels in braces, type, and help.
 func described(c prometheus.Collector) (lines []string) {
 	descs := make(chan *prometheus.Desc)
 	go func() {
 		defer close(descs)
 		c.Describe(descs)
 	}()
-	kind := ""
-	if strings.HasSuffix(strings.ToLower(fmt.Sprintf("%T", c)), "histogram") || strings.HasSuffix(fmt.Sprintf("%T", c), "HistogramVec") {
-		kind = " histogram"
-	}
 	for d := range descs {
 		of := descText.FindStringSubmatch(d.String())
 		if of == nil || !strings.HasPrefix(of[1], "troupe_") {
 			continue // metrics of Go and of the process are not ours
 		}
 		var labels []string
-		for _, label := range strings.Split(of[2]+","+of[3], ",") {
+		for _, label := range strings.Split(of[3]+","+of[4], ",") {
 			if name, _, _ := strings.Cut(label, "="); name != "" {
 				labels = append(labels, name)
 			}
 		}
-		lines = append(lines, of[1]+"{"+strings.Join(labels, ",")+"}"+kind)
+		help, err := strconv.Unquote(of[2])
+		if err != nil {
+			panic(err) // the text of Desc.String has changed
+		}
+		lines = append(lines, of[1]+"{"+strings.Join(labels, ",")+"} "+metricType(of[1], c)+" "+help)
 	}
 	return lines
+}
+
+// metricType returns the type of a metric, which its name and its collector show.
+func metricType(name string, c prometheus.Collector) string {
+	of := strings.ToLower(fmt.Sprintf("%T", c))
+	switch {
+	case strings.Contains(of, "histogram"):
+		return "histogram"
+	case name == "troupe_job_metric":
+		return "summary"
+	case strings.HasSuffix(name, "_total"):
+		return "counter"
+	}
+	return "gauge"
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/worker"
 )
 
@@ -86,17 +86,17 @@ func TestMetricsDescribeACluster(t *testing.T) {
 		for _, e := range members {
 			eventually(t, func() bool {
 				told := e.scrape(t)
-				return told[`troupe_cluster_members{state="living"}`] == 3 &&
+				return told[`troupe_cluster_members{state="alive"}`] == 3 &&
 					told["troupe_cluster_gossip_peers"] == 2 && told["troupe_cluster_shards_unowned"] == 0
 			})
 			told := e.scrape(t)
 			require.Zero(t, told[`troupe_cluster_members{state="overdue"}`])
-			require.Positive(t, told["troupe_lease_left_seconds"])
-			require.LessOrEqual(t, told["troupe_lease_left_seconds"], cfg.Lease.Seconds())
+			require.Positive(t, told["troupe_lease_remaining_seconds"])
+			require.LessOrEqual(t, told["troupe_lease_remaining_seconds"], cfg.Lease.Seconds())
 			require.Positive(t, told["troupe_cluster_view_age_seconds"])
-			require.GreaterOrEqual(t, told["troupe_cluster_shards_taken_total"], told["troupe_cluster_shards_owned"])
+			require.GreaterOrEqual(t, told["troupe_cluster_shards_acquired_total"], told["troupe_cluster_shards_owned"])
 		}
-		require.Positive(t, total(t, "troupe_cluster_handover_seconds_count", members...), "the first member had all shards")
+		require.Positive(t, total(t, "troupe_cluster_handover_duration_seconds_count", members...), "the first member had all shards")
 		require.Zero(t, total(t, "troupe_cluster_handovers_failed_total", members...))
 		require.Contains(t, a.scrape(t), "troupe_cluster_shards_handing_over")
 	})
@@ -106,13 +106,13 @@ func TestMetricsDescribeACluster(t *testing.T) {
 		a.signals(t)
 		told := a.scrape(t)
 		for _, kind := range []string{"command", "start", "wait"} {
-			require.Positive(t, told[`troupe_cluster_forwarded_total{kind="`+kind+`",outcome="done"}`], kind)
+			require.Positive(t, told[`troupe_cluster_forwarded_requests_total{kind="`+kind+`",outcome="ok"}`], kind)
 		}
-		before := told[`troupe_cluster_forwarded_total{kind="command",outcome="refused"}`]
+		before := told[`troupe_cluster_forwarded_requests_total{kind="command",outcome="rejected"}`]
 		// some of the tasks, none of which exists, belong to another member
 		eventually(t, func() bool {
 			require.Error(t, a.Signal(t.Context(), "nobody-"+strconv.FormatInt(time.Now().UnixNano(), 36), "ok", json.RawMessage("true")))
-			return a.scrape(t)[`troupe_cluster_forwarded_total{kind="command",outcome="refused"}`] > before
+			return a.scrape(t)[`troupe_cluster_forwarded_requests_total{kind="command",outcome="rejected"}`] > before
 		})
 	})
 
@@ -128,7 +128,7 @@ func TestMetricsDescribeACluster(t *testing.T) {
 		})
 		gone := make(chan error)
 		go func() { gone <- w.Run(ctx) }()
-		eventually(t, func() bool { return b.scrape(t)[`troupe_attached_workers{state="here"}`] == 1 })
+		eventually(t, func() bool { return b.scrape(t)[`troupe_attached_workers{state="connected"}`] == 1 })
 		require.NoError(t, a.Publish(ctx, "keyed", []byte(keyed)))
 		id, err := a.Start(ctx, "keyed", nil)
 		require.NoError(t, err)
@@ -138,10 +138,10 @@ func TestMetricsDescribeACluster(t *testing.T) {
 			told = b.scrape(t)
 			return told["troupe_attached_jobs"] == 1 && told[`troupe_workers{state="online"}`] == 1
 		})
-		require.EqualValues(t, 2, told["troupe_attached_credits_free"])
+		require.EqualValues(t, 2, told["troupe_attached_slots_free"])
 		require.Zero(t, told["troupe_attached_jobs_waiting"])
-		require.Zero(t, told[`troupe_attached_workers{state="away"}`])
-		require.EqualValues(t, 1, told[`troupe_worker_slots{service="double",state="taken"}`])
+		require.Zero(t, told[`troupe_attached_workers{state="disconnected"}`])
+		require.EqualValues(t, 1, told[`troupe_worker_slots{service="double",state="used"}`])
 		require.EqualValues(t, 2, told[`troupe_worker_slots{service="double",state="free"}`])
 		require.EqualValues(t, 1, told[`troupe_service_workers{service="double"}`])
 		require.EqualValues(t, 1, told[`troupe_workers{state="online"}`])
@@ -150,20 +150,20 @@ func TestMetricsDescribeACluster(t *testing.T) {
 		require.NoError(t, err)
 		require.Positive(t, total(t, "troupe_key_decisions_total", members...))
 		require.Zero(t, total(t, "troupe_key_decisions_failed_total", members...))
-		eventually(t, func() bool { return total(t, "troupe_keys_waiting", members...) == 0 })
+		eventually(t, func() bool { return total(t, "troupe_key_decisions_pending", members...) == 0 })
 		cancel()
 		<-gone
 	})
 
 	t.Run("a member that is killed", func(t *testing.T) {
-		require.Zero(t, total(t, "troupe_cluster_fences_total", a, b))
+		require.Zero(t, total(t, "troupe_cluster_members_fenced_total", a, b))
 		c.member.Kill()
 		// two members may do it at once
-		eventually(t, func() bool { return total(t, "troupe_cluster_fences_total", a, b) > 0 })
+		eventually(t, func() bool { return total(t, "troupe_cluster_members_fenced_total", a, b) > 0 })
 		eventually(t, func() bool { return total(t, "troupe_cluster_shards_owned", a, b) == 1024 })
 		eventually(t, func() bool {
 			told := a.scrape(t)
-			return told[`troupe_cluster_members{state="living"}`] == 2 && told[`troupe_cluster_members{state="gone"}`] == 1
+			return told[`troupe_cluster_members{state="alive"}`] == 2 && told[`troupe_cluster_members{state="gone"}`] == 1
 		})
 	})
 }
@@ -200,7 +200,7 @@ func TestCountersOfProgramsAreExported(t *testing.T) {
 
 func TestASingleMemberExportsNoClusterMetrics(t *testing.T) {
 	told := serving(t, Config{Store: "sqlite:" + t.TempDir() + "/troupe.db"}).scrape(t)
-	require.Positive(t, told["troupe_lease_left_seconds"])
+	require.Positive(t, told["troupe_lease_remaining_seconds"])
 	for name := range told {
 		require.NotContains(t, name, "troupe_cluster_")
 	}

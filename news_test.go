@@ -7,7 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
+	"github.com/troupe-engine/troupe/member/news"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -30,12 +31,12 @@ func TestWorkersDoNotWaitForUnreachableMembers(t *testing.T) {
 	for load := range many {
 		require.NoError(t, a.workers.Heartbeat(t.Context(), w.ID, load))
 	}
-	require.Less(t, time.Since(begun), many*workerNews/3, "each would wait for as long as members are given to take note")
+	require.Less(t, time.Since(begun), many*news.WorkerWait/3, "each would wait for as long as members are given to take note")
 	begun = time.Now()
 	for range many {
 		require.NoError(t, a.workers.Register(t.Context(), w))
 	}
-	require.Less(t, time.Since(begun), many*workerNews/2, "one waits for all that come meanwhile")
+	require.Less(t, time.Since(begun), many*news.WorkerWait/2, "one waits for all that come meanwhile")
 	// a heartbeat in the millisecond of the registration, or a lost one, is followed by others
 	require.Eventually(t, func() bool {
 		require.NoError(t, a.workers.Heartbeat(t.Context(), w.ID, many-1))

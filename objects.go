@@ -1,19 +1,13 @@
 package troupe
 
 import (
-	"context"
-	"errors"
-	"io/fs"
-	"log/slog"
 	"maps"
-	"slices"
-	"time"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/external"
+	"github.com/troupe-engine/troupe/carriers/external"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/objects"
-	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/member/layers"
 )
 
 // Bucket holds the files that members exchange with workers that cannot reach a member.
@@ -25,191 +19,14 @@ type BucketObject = objects.Object
 // OpenBucket opens the bucket of a URL.
 type OpenBucket = objects.Opener
 
-// openObjects opens the member's object store, if one is configured.
-func (c *Config) openObjects(ctx context.Context) (objects.Bucket, error) {
-	switch {
-	case c.ObjectStoreKeep < 0:
-		return nil, errors.New("the files of ended tasks cannot be kept for less than no time (--object-store-keep)")
-	case c.ObjectStore == "" && c.ObjectStoreKeep > 0:
-		return nil, errors.New("there is no object store whose files could be kept so long " +
-			"(--object-store-keep): give it with --object-store")
-	case c.ObjectStore == "":
-		return nil, nil
-	}
-	return objects.Open(ctx, c.ObjectStore, c.Buckets)
-}
-
-// withFiles is a store that also deletes the files of deleted tasks from a bucket.
-type withFiles struct {
-	persistence.Store
-	bucket objects.Bucket
-	log    *slog.Logger
-}
-
-// deleteFiles deletes the files of a task. Files that cannot be deleted, such as those of another
-// user in a directory that a worker has made, stay; they do not block the deletion of others.
-func (s withFiles) deleteFiles(ctx context.Context, task string) error {
-	err := objects.Forget(ctx, s.bucket, task)
-	if errors.Is(err, fs.ErrPermission) {
-		s.log.Warn("files of a task may not be deleted, and stay", "files", s.bucket.Address(objects.RunFolder(task)), "error", err)
-		return nil
-	}
-	return err
-}
-
-// DeleteEnded deletes ended tasks and their files. It never deletes files of a task that has been
-// resumed meanwhile.
-func (s withFiles) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
-	if err := s.finishDeletions(ctx); err != nil {
-		return 0, err
-	}
-	ends, more, err := s.nextEnded(ctx, 0, before, limit)
-	if err != nil || len(ends) == 0 {
-		return 0, err
-	}
-	if more { // only the tasks that ended before the last millisecond are known completely
-		before = ends[len(ends)-1].EndedAt
-		ends = slices.DeleteFunc(ends, func(end persistence.TaskEnd) bool { return end.EndedAt == before })
-	}
-	ids := make([]string, len(ends))
-	for i := range ends {
-		ids[i] = ends[i].ID
-	}
-	n, err := s.deleteWithFiles(ctx, ids, func() (int, error) { return s.Store.DeleteEnded(ctx, before, len(ends)) })
-	if err == nil && more {
-		n = limit // so that the caller knows that there are more
-	}
-	return n, err
-}
-
-// DeleteFlow does the same for the tasks of a flow; they may still run until they are deleted.
-func (s withFiles) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
-	if err := s.finishDeletions(ctx); err != nil {
-		return 0, err
-	}
-	tasks, err := s.ListTasks(ctx, persistence.TaskFilter{FlowID: id, Limit: limit})
-	if err != nil {
-		return 0, err
-	}
-	ids := make([]string, len(tasks))
-	for i := range tasks {
-		ids[i] = tasks[i].ID
-	}
-	return s.deleteWithFiles(ctx, ids, func() (int, error) { return s.Store.DeleteFlow(ctx, id, limit) })
-}
-
-// deleteWithFiles deletes tasks, then the files of tasks that are gone. It writes a note first, so
-// that an interrupted deletion can be finished later.
-func (s withFiles) deleteWithFiles(ctx context.Context, ids []string, do func() (int, error)) (int, error) {
-	if len(ids) == 0 {
-		return do()
-	}
-	note, err := objects.NoteGoing(ctx, s.bucket, ids)
-	if err != nil {
-		return 0, err
-	}
-	n, err := do()
-	if err != nil {
-		return n, err
-	}
-	return n, s.forgetGone(ctx, note, ids)
-}
-
-// forgetGone deletes the files of those tasks that are gone, and then the note.
-func (s withFiles) forgetGone(ctx context.Context, note string, ids []string) error {
-	for _, id := range ids {
-		gone, err := s.Gone(ctx, []string{id}) // checked late: a task with the same key may start
-		if err != nil {
-			return err
-		}
-		if len(gone) == 0 {
-			continue
-		}
-		if err := s.deleteFiles(ctx, id); err != nil {
-			return err
-		}
-	}
-	return s.bucket.Remove(ctx, note)
-}
-
-// finishDeletions finishes interrupted deletions of files.
-func (s withFiles) finishDeletions(ctx context.Context) error {
-	notes, err := objects.NotesOfGoing(ctx, s.bucket, time.Now().Add(-cutShort))
-	if err != nil {
-		return err
-	}
-	for note, ids := range notes {
-		if err := s.forgetGone(ctx, note, ids); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// cutShort is the minimal age of a note before another member finishes its deletion.
-var cutShort = time.Hour
-
-// sweptAtOnce is the number of tasks whose files are deleted at once. writtenLate is how late the
-// end of a task may be written.
-const (
-	sweptAtOnce = 500
-	writtenLate = time.Minute
-)
-
-// sweepFiles deletes the files of tasks that ended before a time. The tasks themselves stay.
-func (s withFiles) sweepFiles(ctx context.Context, before int64) (more bool, err error) {
-	from, err := objects.Swept(ctx, s.bucket)
-	if err != nil {
-		return false, err
-	}
-	ends, more, err := s.nextEnded(ctx, from, before, sweptAtOnce)
-	if err != nil || len(ends) == 0 {
-		return false, err
-	}
-	for _, end := range ends {
-		task, err := s.Task(ctx, end.ID)
-		switch {
-		case errors.Is(err, persistence.ErrNotFound):
-			continue // gone, together with its files
-		case err != nil:
-			return false, err
-		case task.EndedAt != end.EndedAt:
-			continue // the task was resumed, or has ended again
-		}
-		if err := s.deleteFiles(ctx, end.ID); err != nil {
-			return false, err
-		}
-	}
-	to := before - writtenLate.Milliseconds()
-	if more {
-		to = ends[len(ends)-1].EndedAt
-	}
-	return more, objects.NoteSwept(ctx, s.bucket, to)
-}
-
-// nextEnded lists the first tasks that ended at or after a time. If there are more, the listed ones
-// did not all end in the same millisecond, so a caller that continues at the last one makes
-// progress.
-func (s withFiles) nextEnded(ctx context.Context, from, before int64, limit int) (ends []persistence.TaskEnd, more bool, err error) {
-	for ; ; limit *= 2 {
-		ends, err = s.EndedBetween(ctx, from, before, limit)
-		if err != nil || len(ends) < limit {
-			return ends, false, err
-		}
-		if ends[0].EndedAt != ends[limit-1].EndedAt {
-			return ends, true, nil
-		}
-	}
-}
-
 // newChores returns the background deletions: of tried definitions, files and unused values.
 func (e *Engine) newChores() []actors.Chore {
 	all := []actors.Chore{{Name: "tried definitions", Age: triedFor, Do: e.forgetTried}}
-	if e.files != nil && e.cfg.ObjectStoreKeep != 0 {
-		all = append(all, actors.Chore{Name: "files of ended tasks", Age: e.cfg.ObjectStoreKeep, Do: e.files.sweepFiles})
+	if e.stores.Files != nil && e.cfg.ObjectStoreRetention != 0 {
+		all = append(all, actors.Chore{Name: "files of ended tasks", Age: e.cfg.ObjectStoreRetention, Do: e.stores.Files.Sweep})
 	}
-	if e.values != nil {
-		all = append(all, actors.Chore{Name: "values that nothing refers to", Age: sweptAfter, Do: e.values.sweepValues})
+	if e.stores.Values != nil {
+		all = append(all, actors.Chore{Name: "values that nothing refers to", Age: layers.SweptAfter, Do: e.stores.Values.Sweep})
 	}
 	return all
 }
@@ -221,7 +38,16 @@ func (e *Engine) newStarters() external.Starters {
 	return e.services.Starters(all)
 }
 
-// newObjects returns the tracker and starter for files of attempts; bucket may be nil.
-func (e *Engine) newObjects(bucket objects.Bucket) *external.Objects {
-	return external.NewObjects(external.ObjectsOptions{Bucket: bucket, Now: e.nowMillis, MaxOutput: e.cfg.Limits.OrDefault().Value})
+// newObjects returns the tracker and starter for files of attempts.
+func (e *Engine) newObjects() *external.Objects {
+	return external.NewObjects(external.ObjectsOptions{Bucket: e.stores.Bucket, Now: e.nowMillis,
+		MaxOutput: e.cfg.Limits.OrDefault().Value})
+}
+
+// payloadsOf returns the store of large values for the member; nil if there is none.
+func (e *Engine) payloadsOf() actors.Payloads {
+	if e.stores.Payloads == nil {
+		return nil
+	}
+	return e.stores.Payloads
 }

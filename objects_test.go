@@ -25,10 +25,10 @@ func filing(t *testing.T, retention, keep time.Duration) (e *troupe.Engine, runs
 	t.Helper()
 	folder := t.TempDir()
 	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(),
-		"x.db"), ObjectStore: "file://" + filepath.ToSlash(folder), ObjectStoreKeep: keep,
+		"x.db"), ObjectStore: "file://" + filepath.ToSlash(folder), ObjectStoreRetention: keep,
 		Retention: retention})
 	require.NoError(t, err)
-	require.NoError(t, e.Publish(t.Context(), "work", []byte("nodes: {a: {exec_type: outside, service: object_store}}")))
+	require.NoError(t, e.Publish(t.Context(), "work", []byte("nodes: {a: {exec_type: external, service: object_store}}")))
 	return e, filepath.Join(folder, "runs")
 }
 
@@ -102,7 +102,7 @@ func TestUndeletableFilesDoNotBlockTheDeletionOfTasks(t *testing.T) {
 		"x.db"), ObjectStore: "stubborn://" + filepath.ToSlash(folder), Buckets: buckets,
 		Retention: time.Second})
 	require.NoError(t, err)
-	require.NoError(t, e.Publish(t.Context(), "work", []byte("nodes: {a: {exec_type: outside, service: object_store}}")))
+	require.NoError(t, e.Publish(t.Context(), "work", []byte("nodes: {a: {exec_type: external, service: object_store}}")))
 	var tasks []string
 	for range 2 {
 		id, err := e.Start(t.Context(), "work", nil)
@@ -150,8 +150,8 @@ func TestFilesAreDeletedBeforeTheirTask(t *testing.T) {
 
 func TestKeepingFilesRequiresAnObjectStore(t *testing.T) {
 	for want, cfg := range map[string]troupe.Config{
-		"no object store whose files": {ObjectStoreKeep: time.Hour},
-		"kept for less than no time":  {ObjectStoreKeep: -1, ObjectStore: "file://" + filepath.ToSlash(t.TempDir())},
+		"needs an object store": {ObjectStoreRetention: time.Hour},
+		"must not be negative":  {ObjectStoreRetention: -1, ObjectStore: "file://" + filepath.ToSlash(t.TempDir())},
 	} {
 		cfg.Store = "sqlite:" + filepath.Join(t.TempDir(), "x.db")
 		_, err := troupe.Open(t.Context(), cfg)

@@ -16,7 +16,7 @@ type (
 	// Queue is the queue of one service with its length.
 	Queue = wire.Queue
 	// KnownWorker is a worker that was in contact recently.
-	KnownWorker = wire.KnownWorker
+	KnownWorker = wire.Worker
 	// Cluster holds the members and the shards that they own.
 	Cluster = wire.Cluster
 	// Shards holds the owner of each shard.
@@ -24,7 +24,7 @@ type (
 	// Member is one member of the cluster.
 	Member = wire.Member
 	// Info holds the version and the features of a server.
-	Info = wire.Info
+	Info = wire.ServerInfo
 	// Overview sums up what runs, waits and fails.
 	Overview = wire.Overview
 	// FlowStats holds the statistics of one flow.
@@ -37,12 +37,12 @@ type (
 type StatsOf = client.StatsOf
 
 // Job reads a job; ended jobs stay readable for as long as their task.
-func (e *Engine) Job(ctx context.Context, id string) (*JobState, error) {
+func (e *jobCalls) Job(ctx context.Context, id string) (*JobState, error) {
 	return withTypedError(e.client.Job(ctx, id))
 }
 
 // Log reads the log of a job.
-func (e *Engine) Log(ctx context.Context, job string) (string, error) {
+func (e *jobCalls) Log(ctx context.Context, job string) (string, error) {
 	log, err := e.client.Log(ctx, job)
 	return log, toTypedError(err)
 }
@@ -54,12 +54,12 @@ type LogQuery = client.LogQuery
 type LogEntry = wire.LogEntry
 
 // Logs reads a page of the output of a task's attempts. Its Next is the After of the next page.
-func (e *Engine) Logs(ctx context.Context, task string, q LogQuery) (*Page[LogEntry], error) {
+func (e *jobCalls) Logs(ctx context.Context, task string, q LogQuery) (*Page[LogEntry], error) {
 	return withTypedError(e.client.Logs(ctx, task, q))
 }
 
 // FollowLogs returns the output of a task's attempts as it is printed, and ends with the task.
-func (e *Engine) FollowLogs(ctx context.Context, task string, q LogQuery) iter.Seq2[LogEntry, error] {
+func (e *jobCalls) FollowLogs(ctx context.Context, task string, q LogQuery) iter.Seq2[LogEntry, error] {
 	return func(yield func(LogEntry, error) bool) {
 		for line, err := range e.client.FollowLogs(ctx, task, q) {
 			if !yield(line, toTypedError(err)) {
@@ -70,61 +70,63 @@ func (e *Engine) FollowLogs(ctx context.Context, task string, q LogQuery) iter.S
 }
 
 // Jobs lists the jobs in the queue, of the given services or of all, longest wait first.
-func (e *Engine) Jobs(ctx context.Context, p Paging, services ...string) (*Page[WaitingJob], error) {
+func (e *jobCalls) Jobs(ctx context.Context, p Paging, services ...string) (*Page[WaitingJob], error) {
 	return withTypedError(e.client.Jobs(ctx, p, services...))
 }
 
 // Queues returns the lengths of the queues.
-func (e *Engine) Queues(ctx context.Context) ([]Queue, error) {
+func (e *jobCalls) Queues(ctx context.Context) ([]Queue, error) {
 	queues, err := e.client.Queues(ctx)
 	return queues, toTypedError(err)
 }
 
 // Workers lists the workers in order of their first registration.
-func (e *Engine) Workers(ctx context.Context) ([]KnownWorker, error) {
+func (e *clusterCalls) Workers(ctx context.Context) ([]KnownWorker, error) {
 	workers, err := e.client.Workers(ctx)
 	return workers, toTypedError(err)
 }
 
 // Worker reads one worker.
-func (e *Engine) Worker(ctx context.Context, id string) (*KnownWorker, error) {
+func (e *clusterCalls) Worker(ctx context.Context, id string) (*KnownWorker, error) {
 	return withTypedError(e.client.Worker(ctx, id))
 }
 
 // Overview returns a summary of the whole system.
-func (e *Engine) Overview(ctx context.Context) (*Overview, error) {
+func (e *clusterCalls) Overview(ctx context.Context) (*Overview, error) {
 	return withTypedError(e.client.Overview(ctx))
 }
 
 // FlowStats returns the statistics of a flow's tasks and nodes.
-func (e *Engine) FlowStats(ctx context.Context, flow string, of StatsOf) (*FlowStats, error) {
+func (e *clusterCalls) FlowStats(ctx context.Context, flow string, of StatsOf) (*FlowStats, error) {
 	return withTypedError(e.client.FlowStats(ctx, flow, of))
 }
 
 // StatsSeries returns statistics of tasks, or of a node, over time.
-func (e *Engine) StatsSeries(ctx context.Context, of StatsOf) (*StatsSeries, error) {
+func (e *clusterCalls) StatsSeries(ctx context.Context, of StatsOf) (*StatsSeries, error) {
 	return withTypedError(e.client.StatsSeries(ctx, of))
 }
 
 // Info returns the version and the features of this member.
-func (e *Engine) Info(ctx context.Context) (*Info, error) { return withTypedError(e.client.Info(ctx)) }
+func (e *clusterCalls) Info(ctx context.Context) (*Info, error) {
+	return withTypedError(e.client.Info(ctx))
+}
 
 // Members lists the members of the cluster.
-func (e *Engine) Members(ctx context.Context) (*Cluster, error) {
+func (e *clusterCalls) Members(ctx context.Context) (*Cluster, error) {
 	return withTypedError(e.client.Members(ctx))
 }
 
 // Shards returns the owner of each shard; with a task, only of the shard that holds it.
-func (e *Engine) Shards(ctx context.Context, task string) (*Shards, error) {
+func (e *clusterCalls) Shards(ctx context.Context, task string) (*Shards, error) {
 	return withTypedError(e.client.Shards(ctx, task))
 }
 
 // Drain drains a member: it hands over its shards and gets none until Undrain.
-func (e *Engine) Drain(ctx context.Context, member string) (*Member, error) {
+func (e *clusterCalls) Drain(ctx context.Context, member string) (*Member, error) {
 	return withTypedError(e.client.Drain(ctx, member))
 }
 
 // Undrain lets a drained member own shards again.
-func (e *Engine) Undrain(ctx context.Context, member string) (*Member, error) {
+func (e *clusterCalls) Undrain(ctx context.Context, member string) (*Member, error) {
 	return withTypedError(e.client.Undrain(ctx, member))
 }

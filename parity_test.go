@@ -43,7 +43,7 @@ var methods = map[string]string{
 
 	"list-logs": "Logs", "stream-logs": "FollowLogs",
 
-	"open-session": ofBrowsers, "close-session": ofBrowsers, "get-me": ofBrowsers,
+	"open-session": ofBrowsers, "close-session": ofBrowsers, "get-identity": ofBrowsers,
 	"get-settings": ofAdmins, "list-tokens": ofAdmins, "list-views": ofBrowsers,
 	"set-view": ofBrowsers, "delete-view": ofBrowsers, "create-token": ofAdmins, "delete-token": ofAdmins,
 
@@ -55,7 +55,7 @@ var methods = map[string]string{
 	"list-hooks": "Hooks", "get-hook": "Hook", "set-hook": "SetHook", "delete-hook": "DeleteHook", "deliver": "Deliver",
 
 	"claim-job": ofWorkers, "complete-job": ofWorkers, "fail-job": ofWorkers, "job-params": ofWorkers, "release-job": ofWorkers,
-	"forget-worker": ofWorkers, "register-worker": ofWorkers, "worker-heartbeat": ofWorkers,
+	"remove-worker": ofWorkers, "register-worker": ofWorkers, "worker-heartbeat": ofWorkers,
 	"poll-jobs": ofWorkers, "release-jobs": ofWorkers,
 	"report-jobs": ofWorkers,
 }

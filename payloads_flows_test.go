@@ -243,7 +243,7 @@ func TestTasksHaveTheSameResultsWithAndWithoutAPayloadStore(t *testing.T) {
 				if strings.HasSuffix(name, "-that-makes") {
 					require.EqualValues(t, flow.TaskCompleted, got["status"], got["error"])
 				}
-				rows, err := away.store.Rows(t.Context(), id, 0, persistence.Part{Rows: 1000, Bytes: 10 << 20})
+				rows, err := away.stores.Newest.Rows(t.Context(), id, 0, persistence.Part{Rows: 1000, Bytes: 10 << 20})
 				require.NoError(t, err)
 				for _, row := range rows {
 					require.NotContains(t, string(row.Events), `quoted\" long and`, "a large value is in the store")

@@ -41,7 +41,7 @@ func (b fading) Get(ctx context.Context, key string, most int) ([]byte, error) {
 func TestAnAnswerWithALostLargeValueDoesNotLookComplete(t *testing.T) {
 	var parts atomic.Int64
 	parts.Store(1 << 40)
-	e := serving(t, Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadOver: 500,
+	e := serving(t, Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadThreshold: 500,
 		PayloadStore: "fading://" + filepath.ToSlash(t.TempDir()),
 		Limits:       flow.Limits{Value: 8 << 20},
 		Buckets: map[string]OpenBucket{"fading": func(_ context.Context, at *url.URL) (Bucket, error) {

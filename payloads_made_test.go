@@ -22,7 +22,7 @@ import (
 // over opens a member with a bucket that wraps one of a folder.
 func over(t *testing.T, store, folder string, make func(Bucket) Bucket) *Engine {
 	t.Helper()
-	return making(t, Config{Store: store, PayloadOver: 500, Retention: -1, PayloadStore: "made://" + filepath.ToSlash(folder),
+	return making(t, Config{Store: store, PayloadThreshold: 500, Retention: -1, PayloadStore: "made://" + filepath.ToSlash(folder),
 		Buckets: map[string]OpenBucket{"made": func(_ context.Context, at *url.URL) (Bucket, error) {
 			dir, err := objects.OpenDir(at.Path)
 			return make(dir), err
@@ -71,7 +71,7 @@ func TestOnlyTheTaskWithADerivedValueWaitsForItsObject(t *testing.T) {
 		require.NoError(t, err)
 		require.Eventually(t, func() bool {
 			w, err := e.Waiting(t.Context(), id)
-			return err == nil && len(w.Waits) == 1 && w.Waits[0].For == "signal"
+			return err == nil && len(w.Waits) == 1 && w.Waits[0].Kind == "signal"
 		}, time.Minute, 5*time.Millisecond, "a signal that comes before would be heard at once")
 		sent := make(chan error, 1)
 		go func() { sent <- e.Signal(t.Context(), id, "go", true) }()
@@ -132,7 +132,7 @@ func TestATaskFailsIfItsDerivedValueCannotBeStored(t *testing.T) {
 
 func TestDerivedValuesAreAvailableToTheNextOwner(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
-		cfg := Config{Store: store(), PayloadOver: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(t.TempDir())}
+		cfg := Config{Store: store(), PayloadThreshold: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(t.TempDir())}
 		e := making(t, cfg)
 		require.NoError(t, e.Publish(t.Context(), "keeps", []byte(`
 start: make
@@ -148,7 +148,7 @@ edges:
 		require.NoError(t, err)
 		require.Eventually(t, func() bool {
 			task, err := e.Task(t.Context(), id)
-			return err == nil && len(task.Waits) > 0
+			return err == nil && len(task.WaitingFor) > 0
 		}, 20*time.Second, 5*time.Millisecond)
 		require.NoError(t, e.Close())
 		e = making(t, cfg)
@@ -164,7 +164,7 @@ edges:
 // A list that is built again is an object of its own.
 func TestCompletedWorkIsReusedForAnEqualInput(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
-		cfg := Config{Store: store(), PayloadOver: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(t.TempDir())}
+		cfg := Config{Store: store(), PayloadThreshold: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(t.TempDir())}
 		var calls atomic.Int32
 		var fails atomic.Bool
 		member := func() *Engine {

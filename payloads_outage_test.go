@@ -66,7 +66,7 @@ nodes:
 func TestOtherTasksContinueWhileABucketDoesNotAnswer(t *testing.T) {
 	folder, many := t.TempDir(), runtime.GOMAXPROCS(0)+8
 	s := &silent{asked: make(chan string, 1), opened: make(chan struct{})}
-	cfg := Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadOver: 500,
+	cfg := Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadThreshold: 500,
 		Retention: -1, PayloadStore: "file://" + filepath.ToSlash(folder),
 		Buckets: map[string]OpenBucket{"silent": func(_ context.Context, at *url.URL) (Bucket, error) {
 			dir, err := objects.OpenDir(at.Path)
@@ -90,7 +90,7 @@ func TestOtherTasksContinueWhileABucketDoesNotAnswer(t *testing.T) {
 		}
 	}
 	require.Eventually(t, func() bool {
-		waiting, err := first.CountTasks(t.Context(), TaskQuery{Waits: []string{"event"}}, "")
+		waiting, err := first.CountTasks(t.Context(), TaskQuery{Waits: []string{"signal"}}, "")
 		return err == nil && waiting.Count == 3*many
 	}, time.Minute, 5*time.Millisecond)
 	require.NoError(t, first.Close())
@@ -134,12 +134,12 @@ func (f fleeting) Get(ctx context.Context, key string, most int) ([]byte, error)
 
 func TestAValueLostDuringACallFailsTheCallOnly(t *testing.T) {
 	store, folder := "sqlite:"+filepath.Join(t.TempDir(), "x.db"), t.TempDir()
-	first, err := Open(t.Context(), Config{Store: store, PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(folder)})
+	first, err := Open(t.Context(), Config{Store: store, PayloadThreshold: 500, PayloadStore: "file://" + filepath.ToSlash(folder)})
 	require.NoError(t, err)
 	first.makes(t)
 	id, _ := first.made(t, "make", nil)
 	require.NoError(t, first.Close())
-	cfg := Config{Store: store, PayloadOver: 500, PayloadStore: "fleeting://" + filepath.ToSlash(folder),
+	cfg := Config{Store: store, PayloadThreshold: 500, PayloadStore: "fleeting://" + filepath.ToSlash(folder),
 		Buckets: map[string]OpenBucket{"fleeting": func(_ context.Context, at *url.URL) (Bucket, error) {
 			dir, err := objects.OpenDir(at.Path)
 			return fleeting{dir}, err

@@ -13,7 +13,8 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/objects"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
+	"github.com/troupe-engine/troupe/member/layers"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -22,7 +23,7 @@ func fileURL(folder string) string { return "file://" + filepath.ToSlash(folder)
 func TestAMemberWithoutThePayloadStoreIsRejected(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() string) {
 		at, folder := store(), t.TempDir()
-		cfg := Config{Store: at, PayloadOver: 500, Retention: -1, PayloadStore: fileURL(folder)}
+		cfg := Config{Store: at, PayloadThreshold: 500, Retention: -1, PayloadStore: fileURL(folder)}
 		e := making(t, cfg)
 		id, result := e.made(t, "make", nil)
 		require.NoError(t, e.Close())
@@ -94,7 +95,7 @@ func TestThePlaceOfValuesIsShownWithoutSecrets(t *testing.T) {
 	e := making(t, cfg)
 	_, err = e.Member(t.Context())
 	require.NoError(t, err)
-	at, err := e.store.ValuesAt(t.Context())
+	at, err := e.stores.Newest.ValuesAt(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "other://host"+filepath.ToSlash(folder), at)
 	_, err = dir.Get(t.Context(), "values-of", 1000)
@@ -114,12 +115,12 @@ func (gone) Get(context.Context, string, int) ([]byte, error) {
 }
 
 func TestAMemberStartsWhileItsPayloadStoreDoesNotAnswer(t *testing.T) {
-	settleFor = 50 * time.Millisecond
-	defer func() { settleFor = 5 * time.Second }()
+	storeTimes.Settle = 50 * time.Millisecond
+	defer func() { storeTimes = layers.DefaultTimes() }()
 	onBoth(t, func(t *testing.T, store func() string) {
 		dir, err := objects.OpenDir(t.TempDir())
 		require.NoError(t, err)
-		cfg := Config{Store: store(), PayloadOver: 500, PayloadStore: "other://host/values",
+		cfg := Config{Store: store(), PayloadThreshold: 500, PayloadStore: "other://host/values",
 			Buckets: map[string]OpenBucket{"other": opens(dir)}}
 		e := making(t, cfg)
 		_, err = e.Member(t.Context())

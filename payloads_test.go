@@ -19,7 +19,8 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/objects"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
+	"github.com/troupe-engine/troupe/member/layers"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -35,7 +36,7 @@ func onBoth(t *testing.T, try func(t *testing.T, store func() string)) {
 // store.
 func offloading(t *testing.T, store string, over int) (e *Engine, folder string) {
 	t.Helper()
-	cfg := Config{Store: store, PayloadOver: over, Retention: -1}
+	cfg := Config{Store: store, PayloadThreshold: over, Retention: -1}
 	if folder = t.TempDir(); over > 0 {
 		cfg.PayloadStore = "file://" + filepath.ToSlash(folder)
 	}
@@ -92,7 +93,7 @@ func TestALostValueIsAnErrorThatNamesIt(t *testing.T) {
 			"is not what was written": func(file string) error { return os.WriteFile(file, []byte(strings.Repeat("x", 10)), 0o600) },
 		} {
 			t.Run(name, func(t *testing.T) {
-				cfg := Config{Store: store(), PayloadOver: 500,
+				cfg := Config{Store: store(), PayloadThreshold: 500,
 					PayloadStore: "file://" + filepath.ToSlash(t.TempDir()), Listen: freeAddress(t)}
 				folder := strings.TrimPrefix(cfg.PayloadStore, "file://")
 				e, err := Open(t.Context(), cfg)
@@ -155,7 +156,7 @@ func (e *Engine) get(t *testing.T, path, span string) (status int, header http.H
 }
 
 func TestAPartOfALargeValueIsRead(t *testing.T) {
-	e := serving(t, Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadOver: 500,
+	e := serving(t, Config{Store: "sqlite:" + filepath.Join(t.TempDir(), "x.db"), PayloadThreshold: 500,
 		PayloadStore: "file://" + filepath.ToSlash(t.TempDir())})
 	e.makes(t)
 	id, _ := e.made(t, "make", nil)
@@ -191,8 +192,8 @@ func must[T any](v T, err error) T {
 }
 
 func TestValuesAreDeletedWithTheLastTaskThatRefersToThem(t *testing.T) {
-	unheldAge = 0
-	defer func() { unheldAge = time.Hour }()
+	storeTimes.Unheld = 0
+	defer func() { storeTimes = layers.DefaultTimes() }()
 	onBoth(t, func(t *testing.T, store func() string) {
 		e, folder := offloading(t, store(), 500)
 		e.makes(t)
@@ -238,12 +239,12 @@ func TestValuesAreDeletedWithTheLastTaskThatRefersToThem(t *testing.T) {
 // deletes deletes the task that ended first, like the retention does.
 func (e *Engine) deletes(t *testing.T, id string) {
 	t.Helper()
-	n, err := e.store.DeleteEnded(t.Context(), time.Now().Add(time.Minute).UnixMilli(), 1)
+	n, err := e.stores.Newest.DeleteEnded(t.Context(), time.Now().Add(time.Minute).UnixMilli(), 1)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
-	_, err = e.store.Task(t.Context(), id)
+	_, err = e.stores.Newest.Task(t.Context(), id)
 	require.ErrorIs(t, err, persistence.ErrNotFound)
-	_, err = e.values.sweepValues(t.Context(), time.Now().Add(time.Second).UnixMilli())
+	_, err = e.stores.Values.Sweep(t.Context(), time.Now().Add(time.Second).UnixMilli())
 	require.NoError(t, err)
 }
 
@@ -252,13 +253,13 @@ func TestUnreferencedValuesAreSwept(t *testing.T) {
 		e, folder := offloading(t, store(), 500)
 		e.makes(t)
 		id, result := e.made(t, "make", nil)
-		lost, err := e.payloads.Keep(t.Context(), "task-that-never-began", must(json.Marshal(long)))
+		lost, err := e.stores.Payloads.Keep(t.Context(), "task-that-never-began", must(json.Marshal(long)))
 		require.NoError(t, err)
-		require.True(t, e.payloads.Refers(lost))
-		_, err = e.values.sweepValues(t.Context(), time.Now().Add(-time.Minute).UnixMilli())
+		require.True(t, e.stores.Payloads.Refers(lost))
+		_, err = e.stores.Values.Sweep(t.Context(), time.Now().Add(-time.Minute).UnixMilli())
 		require.NoError(t, err)
 		require.Len(t, objectsOf(t, folder, "task-that-never-began"), 1, "whoever has written it may be about to store that")
-		_, err = e.values.sweepValues(t.Context(), time.Now().Add(time.Minute).UnixMilli())
+		_, err = e.stores.Values.Sweep(t.Context(), time.Now().Add(time.Minute).UnixMilli())
 		require.NoError(t, err)
 		require.NoDirExists(t, filepath.Join(folder, "values", "task-that-never-began"))
 		again, err := e.Wait(t.Context(), id)
@@ -287,7 +288,7 @@ func (h *holding) Put(ctx context.Context, key string, value []byte) error {
 func TestAValueSurvivesTheLossOfItsMemberBeforeTheCommit(t *testing.T) {
 	store, folder := pgtest.DSN(t), t.TempDir()
 	h := &holding{written: make(chan string, 1), goes: make(chan struct{})}
-	e := making(t, Config{Store: store, PayloadOver: 500,
+	e := making(t, Config{Store: store, PayloadThreshold: 500,
 		PayloadStore: "held://" + filepath.ToSlash(folder),
 		Buckets: map[string]OpenBucket{"held": func(_ context.Context, at *url.URL) (Bucket, error) {
 			dir, err := objects.OpenDir(at.Path)
@@ -310,7 +311,7 @@ func TestAValueSurvivesTheLossOfItsMemberBeforeTheCommit(t *testing.T) {
 
 func TestMembersShareThePayloadStore(t *testing.T) {
 	store, folder := pgtest.DSN(t), t.TempDir()
-	cfg := Config{Store: store, PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(folder)}
+	cfg := Config{Store: store, PayloadThreshold: 500, PayloadStore: "file://" + filepath.ToSlash(folder)}
 	cfg.Name = "a"
 	a := join(t, cfg)
 	cfg.Name = "b"
@@ -334,8 +335,8 @@ func TestMembersShareThePayloadStore(t *testing.T) {
 
 func TestSettingsOfLargeValuesAreChecked(t *testing.T) {
 	for text, cfg := range map[string]Config{
-		"less than nothing": {PayloadOver: -1, PayloadStore: "file:///tmp/x"},
-		"say where":         {PayloadOver: 1},
+		"must not be negative":                              {PayloadThreshold: -1, PayloadStore: "file:///tmp/x"},
+		"set --payload-store":                               {PayloadThreshold: 1},
 		"gs: URLs are not in this binary: use troupe-cloud": {PayloadStore: "gs://bucket"},
 	} {
 		cfg.Store = "sqlite:" + filepath.Join(t.TempDir(), "x.db")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/worker"
 )
 
@@ -24,7 +24,7 @@ func TestWorkersGetValuesAndNoReferences(t *testing.T) {
 		"attach": {"remote", worker.Config{Attach: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := serving(t, Config{Store: pgtest.DSN(t), PayloadOver: 500, PayloadStore: "file://" + filepath.ToSlash(t.TempDir())})
+			e := serving(t, Config{Store: pgtest.DSN(t), PayloadThreshold: 500, PayloadStore: "file://" + filepath.ToSlash(t.TempDir())})
 			tt.cfg.Server, tt.cfg.ID = "http://"+e.cfg.Listen, "w"
 			w := worker.New(tt.cfg)
 			w.Handle("twice", func(_ context.Context, j worker.Job) (any, error) {

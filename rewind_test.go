@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // logText is a log that can be read while it is written.
@@ -41,7 +41,7 @@ func (l *logText) count(text string) (n int) {
 	return n
 }
 
-const wentBack = `level=ERROR msg="the store went back in time: what was confirmed between these times may be lost`
+const wentBack = `level=ERROR msg="store went back in time: data confirmed between these times may be lost`
 
 const timerThenJob = `{"start":"t","nodes":{
 	"t":{"kind":"timer","params":{"delay_ms":4000}},
@@ -130,7 +130,7 @@ func TestNoTaskIsStuckAfterAFailoverThatLostTransactions(t *testing.T) {
 			return r.logs[i].count(wentBack) == 1 &&
 				r.status(e, "/readyz") == http.StatusOK
 		}, time.Minute, 20*time.Millisecond)
-		require.Equal(t, 1.0, e.scrape(t)[`troupe_store_rewinds_total{confirmed="lost"}`])
+		require.Equal(t, 1.0, e.scrape(t)[`troupe_store_failovers_total{confirmed_data="lost"}`])
 	}
 	r.await(timed)
 	for _, id := range asks {
@@ -159,9 +159,9 @@ func TestAFailoverThatLostNothingIsNoError(t *testing.T) {
 	require.NoError(t, r.standby.Promote(t.Context()))
 	for i, e := range r.members {
 		require.Eventually(t, func() bool {
-			return r.logs[i].count("has all that this member knows to be stored") == 1 && r.status(e, "/readyz") == http.StatusOK
+			return r.logs[i].count("store moved to another server with all confirmed data") == 1 && r.status(e, "/readyz") == http.StatusOK
 		}, time.Minute, 20*time.Millisecond)
-		require.Equal(t, 1.0, e.scrape(t)[`troupe_store_rewinds_total{confirmed="kept"}`])
+		require.Equal(t, 1.0, e.scrape(t)[`troupe_store_failovers_total{confirmed_data="kept"}`])
 	}
 	for _, id := range asks {
 		require.Eventually(t, func() bool {

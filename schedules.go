@@ -13,7 +13,7 @@ type (
 	// ScheduleSpec holds the times of a schedule, and the input of its tasks.
 	ScheduleSpec = wire.ScheduleSpec
 	// SetSchedule creates a schedule or changes it.
-	SetSchedule = wire.SetSchedule
+	SetSchedule = wire.ScheduleResult
 	// Slot is one time of a schedule.
 	Slot = wire.Slot
 	// Slots lists times of a schedule.
@@ -21,62 +21,62 @@ type (
 	// ClockChange is a change between summer and winter time among slots.
 	ClockChange = wire.ClockChange
 	// Trigger starts a task of a schedule at once.
-	Trigger = wire.Trigger
+	Trigger = wire.TriggerRequest
 	// Backfill starts the tasks of slots in the past.
-	Backfill = wire.Backfill
+	Backfill = wire.BackfillRequest
 	// Backfilled reports the tasks that a backfill started.
-	Backfilled = wire.Backfilled
+	Backfilled = wire.BackfillResult
 	// Triggered reports the task that a trigger started.
-	Triggered = wire.Started
+	Triggered = wire.StartResult
 )
 
 // Schedules lists schedules by name: those of one flow, or of all flows for "".
-func (e *Engine) Schedules(ctx context.Context, flow string, p Paging) (*Page[Schedule], error) {
+func (e *scheduleCalls) Schedules(ctx context.Context, flow string, p Paging) (*Page[Schedule], error) {
 	return withTypedError(e.client.Schedules(ctx, flow, p))
 }
 
 // Schedule reads a schedule.
-func (e *Engine) Schedule(ctx context.Context, name string) (*Schedule, error) {
+func (e *scheduleCalls) Schedule(ctx context.Context, name string) (*Schedule, error) {
 	return withTypedError(e.client.Schedule(ctx, name))
 }
 
 // SetSchedule creates or changes a schedule: from now on tasks of the flow start by the clock.
-func (e *Engine) SetSchedule(ctx context.Context, name string, spec ScheduleSpec) (*SetSchedule, error) {
+func (e *scheduleCalls) SetSchedule(ctx context.Context, name string, spec ScheduleSpec) (*SetSchedule, error) {
 	return withTypedError(e.client.SetSchedule(ctx, name, spec))
 }
 
 // DeleteSchedule deletes a schedule; its tasks stay as they are.
-func (e *Engine) DeleteSchedule(ctx context.Context, name string) (*Schedule, error) {
+func (e *scheduleCalls) DeleteSchedule(ctx context.Context, name string) (*Schedule, error) {
 	return withTypedError(e.client.DeleteSchedule(ctx, name))
 }
 
 // EnableSchedule enables a schedule. Slots that passed while it was disabled are not made up.
-func (e *Engine) EnableSchedule(ctx context.Context, name string) (*Schedule, error) {
+func (e *scheduleCalls) EnableSchedule(ctx context.Context, name string) (*Schedule, error) {
 	return withTypedError(e.client.EnableSchedule(ctx, name))
 }
 
 // DisableSchedule disables a schedule.
-func (e *Engine) DisableSchedule(ctx context.Context, name string) (*Schedule, error) {
+func (e *scheduleCalls) DisableSchedule(ctx context.Context, name string) (*Schedule, error) {
 	return withTypedError(e.client.DisableSchedule(ctx, name))
 }
 
 // NextSlots returns the next slots of a schedule from a time on; the zero time is now.
-func (e *Engine) NextSlots(ctx context.Context, name string, count int, from time.Time) (*Slots, error) {
+func (e *scheduleCalls) NextSlots(ctx context.Context, name string, count int, from time.Time) (*Slots, error) {
 	return withTypedError(e.client.NextSlots(ctx, name, count, from))
 }
 
 // PreviewSchedule returns the slots that a schedule would have. Nothing is stored.
-func (e *Engine) PreviewSchedule(ctx context.Context, spec ScheduleSpec, count int, from time.Time) (*Slots, error) {
+func (e *scheduleCalls) PreviewSchedule(ctx context.Context, spec ScheduleSpec, count int, from time.Time) (*Slots, error) {
 	return withTypedError(e.client.PreviewSchedule(ctx, spec, count, from))
 }
 
 // TriggerSchedule starts a task of a schedule now, regardless of its slots and policies.
-func (e *Engine) TriggerSchedule(ctx context.Context, name string, t Trigger) (*Triggered, error) {
+func (e *scheduleCalls) TriggerSchedule(ctx context.Context, name string, t Trigger) (*Triggered, error) {
 	return withTypedError(e.client.TriggerSchedule(ctx, name, t))
 }
 
 // BackfillSchedule starts tasks for slots that have passed, or in a dry run lists those slots. A
 // slot that already had its task gets no second one.
-func (e *Engine) BackfillSchedule(ctx context.Context, name string, b Backfill) (*Backfilled, error) {
+func (e *scheduleCalls) BackfillSchedule(ctx context.Context, name string, b Backfill) (*Backfilled, error) {
 	return withTypedError(e.client.BackfillSchedule(ctx, name, b))
 }

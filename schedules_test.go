@@ -9,7 +9,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // atOnce is a flow that completes without a worker.
@@ -43,7 +43,7 @@ func TestTasksStartByTheClockUntilTheScheduleIsDisabled(t *testing.T) {
 		Labels: map[string]string{"team": "a"}, Params: []byte(`{"n":1}`)})
 	require.NoError(t, err)
 	require.True(t, set.Created)
-	require.False(t, set.Next.IsZero())
+	require.False(t, set.NextAt.IsZero())
 	fires(t, e, "tick", 3)
 	for slot, task := range scheduledTasks(t, e, "tick") {
 		require.Equal(t, map[string]string{"triggered_by": "schedule", "schedule": "tick", "slot": slot, "team": "a"}, task.Labels)
@@ -51,7 +51,7 @@ func TestTasksStartByTheClockUntilTheScheduleIsDisabled(t *testing.T) {
 	off, err := e.DisableSchedule(t.Context(), "tick")
 	require.NoError(t, err)
 	require.False(t, off.Enabled)
-	require.True(t, off.Next.IsZero())
+	require.True(t, off.NextAt.IsZero())
 	began := len(scheduledTasks(t, e, "tick"))
 	time.Sleep(2500 * time.Millisecond) // at least two slots
 	require.LessOrEqual(t, len(scheduledTasks(t, e, "tick")), began+1, "what was under way when it was disabled may still begin")
@@ -74,8 +74,8 @@ func TestARestartCatchesUpOneMissedSlot(t *testing.T) {
 	fires(t, e, "seldom", 2)
 	s, err := e.Schedule(t.Context(), "seldom")
 	require.NoError(t, err)
-	require.True(t, s.Next.After(s.LastSlot.Time))
-	require.Positive(t, s.Skipped, "of several missed slots the last one fires")
+	require.True(t, s.NextAt.After(s.LastSlot.Time))
+	require.Positive(t, s.SkippedCount, "of several missed slots the last one fires")
 }
 
 func TestTwoMembersStartOneTaskPerSlot(t *testing.T) {

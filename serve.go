@@ -12,10 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/attach"
-	"github.com/troupe-engine/troupe/api/graph"
-	"github.com/troupe-engine/troupe/api/ork"
-	"github.com/troupe-engine/troupe/api/pgflow"
 	"github.com/troupe-engine/troupe/engine"
+	"github.com/troupe-engine/troupe/member/membership"
 )
 
 // Serve answers the HTTP API until ctx ends. If l is nil, it listens at the address of the Config.
@@ -30,11 +28,11 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	defer e.stopServing()
-	one, err := e.servedLife(ctx)
+	one, err := e.currentLife(ctx)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	e.cfg.Logger.Info("the API is served", "address", l.Addr().String(), "tls", e.cfg.TLSCert != "", "tokens", len(e.cfg.Tokens))
+	e.cfg.Logger.Info("API listening", "address", l.Addr().String(), "tls", e.cfg.TLSCert != "", "tokens", len(e.cfg.Tokens))
 	defer l.Close()
 	for one != nil {
 		member := one.member
@@ -47,15 +45,15 @@ func (e *Engine) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// memberLife is one life of the member, and the server that answers in it.
-type memberLife struct {
+// servedLife is one life of the member, and the server that answers in it.
+type servedLife struct {
 	member     *actors.Member
-	membership *clusterMembership
+	membership *membership.Membership
 	server     *api.Server
 }
 
-// servedLife returns the present life; it starts one if there is none.
-func (e *Engine) servedLife(ctx context.Context) (*memberLife, error) {
+// currentLife returns the present life; it starts one if there is none.
+func (e *Engine) currentLife(ctx context.Context) (*servedLife, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.ensureMember(ctx); err != nil {
@@ -65,18 +63,18 @@ func (e *Engine) servedLife(ctx context.Context) (*memberLife, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memberLife{e.member, e.membership, server}, nil
+	return &servedLife{e.member, e.membership, server}, nil
 }
 
 // nextLife starts another life after the store went back in time, and retries until that succeeds.
 // It returns nil if ctx ends first, or if the engine is closed.
-func (e *Engine) nextLife(ctx context.Context) *memberLife {
+func (e *Engine) nextLife(ctx context.Context) *servedLife {
 	for pause := firstRevival; ; pause = min(2*pause, mostRevival) {
-		one, err := e.servedLife(ctx)
+		one, err := e.currentLife(ctx)
 		if err == nil {
 			return one
 		}
-		e.cfg.Logger.Warn("the member cannot begin anew: trying on", "error", err)
+		e.cfg.Logger.Warn("restarting the member failed, retrying", "error", err)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -89,15 +87,15 @@ func (e *Engine) nextLife(ctx context.Context) *memberLife {
 
 // serveAPI answers the API during one life. rewound reports that the life ended because the store
 // went back in time.
-func (o *memberLife) serveAPI(ctx context.Context, e *Engine, l net.Listener) (rewound bool, err error) {
+func (o *servedLife) serveAPI(ctx context.Context, e *Engine, l net.Listener) (rewound bool, err error) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { // ends with the serving below
 		defer stop()
 		select {
 		case <-ctx.Done():
-			e.cfg.Logger.Info("the member is asked to stop: it takes nothing new, and hands over what it owns where there are others")
-			if o.membership.leaveCluster() {
+			e.cfg.Logger.Info("member stopping: it accepts no new work and hands over its tasks to other members")
+			if o.membership.Leave() {
 				e.settleJobs(o.member)
 			}
 		case <-o.member.Lost():
@@ -105,7 +103,7 @@ func (o *memberLife) serveAPI(ctx context.Context, e *Engine, l net.Listener) (r
 		}
 	}()
 	if err := o.server.Serve(serving, l); err != nil {
-		o.membership.leaveCluster() // others cannot reach it
+		o.membership.Leave() // others cannot reach it
 		return false, err
 	}
 	switch {
@@ -156,24 +154,16 @@ func (e *Engine) newServer(asked engine.Engine) (*api.Server, error) {
 	}
 	from, streams := e.apiMember(asked), attach.Workers{Sessions: e.attached, MaxMessage: api.BodyLimit(e.cfg.Limits)}
 	return api.New(api.Config{
-		Member: from, Families: []api.Family{graph.New(from), pgflow.New(from), ork.New(from, e.orkOptions()), typed, streams},
+		Member: from, Families: append(dialectFamilies(from, e.orkOptions()), typed, streams),
 		TLS: e.tls, Tokens: e.cfg.Tokens, AllowOrigins: e.cfg.AllowOrigins,
 		AllowHosts: e.cfg.allowedHosts(), Collectors: e.metricCollectors(),
-		Apart: e.membership.memberRoutes(), Pages: e.cfg.UI,
+		Apart: e.membership.Routes(), Pages: e.cfg.UI,
 	})
-}
-
-func (e *Engine) orkOptions() ork.Options {
-	o := ork.Options{Root: e.cfg.ScriptDir, Workers: e.cfg.OrkWorkers}
-	if e.cfg.AllowScripts {
-		o.Programs = e.programs
-	}
-	return o
 }
 
 // metricCollectors returns all metrics of this life of the member.
 func (e *Engine) metricCollectors() []prometheus.Collector {
 	return slices.Concat([]prometheus.Collector{e.rewinds}, e.member.Collectors(),
-		e.attached.Collectors(), e.workers.Collectors(), e.membership.metricCollectors(),
+		e.attached.Collectors(), e.workers.Collectors(), e.membership.Collectors(),
 		e.spans.Collectors())
 }

@@ -52,7 +52,7 @@ func TestAServiceStartsAndFollowsJobsWithTheMembersTools(t *testing.T) {
 	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(t.TempDir(),
 		"x.db"), Name: "m", Services: map[string]troupe.OpenService{"yard": open}})
 	require.NoError(t, err)
-	require.NoError(t, e.Publish(t.Context(), "work", []byte(`nodes: {work: {exec_type: outside, service: yard}}`)))
+	require.NoError(t, e.Publish(t.Context(), "work", []byte(`nodes: {work: {exec_type: external, service: yard}}`)))
 	id, err := e.Start(t.Context(), "work", nil)
 	require.NoError(t, err)
 	result, err := e.Wait(t.Context(), id)

@@ -25,7 +25,7 @@ import (
 // search_path of the transaction. It does not work with SQLite, whose store belongs to one member
 // (errors.ErrUnsupported).
 func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any, options ...Option) (id string, err error) {
-	if e.store.Locked() {
+	if e.stores.Newest.Locked() {
 		return "", &classifiedError{"StartTx: a store of SQLite takes part in no transaction of " +
 			"the program: use a store of PostgreSQL (postgres://…), or Start with a key",
 			[]error{errors.ErrUnsupported, ErrInvalid}}
@@ -48,7 +48,7 @@ func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any
 	if first.Repeats != nil {
 		return first.Repeats.ID, toTypedError(first.Same(first.Repeats))
 	}
-	there, err := postgres.Begin(ctx, e.bareStore, tx, &first.Commit)
+	there, err := postgres.Begin(ctx, e.stores.Database, tx, &first.Commit)
 	switch {
 	case errors.Is(err, persistence.ErrNoVersion):
 		return "", newNotFoundError(err, "there is no flow %.140q any more: it was deleted", name)
@@ -57,7 +57,7 @@ func (e *Engine) StartTx(ctx context.Context, tx pgx.Tx, name string, params any
 	case there != nil:
 		return there.ID, toTypedError(first.Same(there))
 	}
-	e.expected.addTask(e, first.Commit.Task)
+	e.expected.Add(first.Commit.Task)
 	return first.Commit.Task, nil
 }
 

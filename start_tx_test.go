@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // shop is the database of a program whose engine stores its tasks there, too.
@@ -303,7 +303,7 @@ func TestStartTxRejectsATransactionOnAnotherDatabase(t *testing.T) {
 
 func TestLargeParamsOfStartTxAreInTheBucketBeforeTheCommit(t *testing.T) {
 	store, folder := pgtest.DSN(t), t.TempDir()
-	e := making(t, Config{Store: store, PayloadOver: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(folder)})
+	e := making(t, Config{Store: store, PayloadThreshold: 500, Retention: -1, PayloadStore: "file://" + filepath.ToSlash(folder)})
 	conn, err := pgx.Connect(t.Context(), store)
 	require.NoError(t, err)
 	defer conn.Close(context.Background())
@@ -320,7 +320,7 @@ func TestLargeParamsOfStartTxAreInTheBucketBeforeTheCommit(t *testing.T) {
 	result, err := e.Wait(t.Context(), id)
 	require.NoError(t, err)
 	require.EqualValues(t, flow.TaskCompleted, result.Status, result.Error)
-	sizes, err := e.store.Sizes(t.Context(), []string{id})
+	sizes, err := e.stores.Newest.Sizes(t.Context(), []string{id})
 	require.NoError(t, err)
 	require.Less(t, sizes[0], int64(3000))
 	task, err := e.Task(t.Context(), id)
@@ -329,7 +329,7 @@ func TestLargeParamsOfStartTxAreInTheBucketBeforeTheCommit(t *testing.T) {
 
 	never, tx := begin()
 	require.NoError(t, tx.Rollback(t.Context()))
-	_, err = e.values.sweepValues(t.Context(), time.Now().Add(time.Minute).UnixMilli())
+	_, err = e.stores.Values.Sweep(t.Context(), time.Now().Add(time.Minute).UnixMilli())
 	require.NoError(t, err)
 	require.Empty(t, objectsOf(t, folder, never), "nothing refers to it")
 	require.NotEmpty(t, objectsOf(t, folder, id))

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 func TestManyTasksAreReachedOnEveryMember(t *testing.T) {
@@ -21,7 +21,7 @@ func TestManyTasksAreReachedOnEveryMember(t *testing.T) {
 	everything := Bulk{Action: "pause", Filter: &TaskFilter{Flow: []string{"f"}}, Limit: 30}
 	done, err := b.Bulk(ctx, everything)
 	require.NoError(t, err)
-	require.Equal(t, []int{30, 30, 0}, []int{done.Tasks, done.Changed, done.Refused})
+	require.Equal(t, []int{30, 30, 0}, []int{done.Tasks, done.Changed, done.Failed})
 	everything.Cursor = done.Next
 	done, err = a.Bulk(ctx, everything)
 	require.NoError(t, err)

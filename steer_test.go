@@ -12,7 +12,7 @@ import (
 
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 const approved = `{"name":"Approved","start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`
@@ -232,13 +232,13 @@ func TestAPauseStopsTimeoutsAlsoThroughARestart(t *testing.T) {
 			require.Equal(t, "running", task.State)
 			open, err := e.Approvals(ctx, troupe.ApprovalQuery{})
 			require.NoError(t, err)
-			require.Zero(t, open.Items[0].Until)
+			require.Zero(t, open.Items[0].Deadline)
 
 			resumed := time.Now()
 			require.NoError(t, e.Resume(ctx, id))
 			open, err = e.Approvals(ctx, troupe.ApprovalQuery{})
 			require.NoError(t, err)
-			require.Greater(t, open.Items[0].Until.Sub(until), -2*time.Second, "it goes on from here")
+			require.Greater(t, open.Items[0].Deadline.Sub(until), -2*time.Second, "it goes on from here")
 			result, err := e.Wait(ctx, id)
 			require.NoError(t, err)
 			require.Contains(t, result.Error, "timeout: not done within 2000 ms")

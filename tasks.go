@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-engine/troupe/api"
-	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/api/v1/tasks"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -67,7 +67,7 @@ func (e *Engine) newTask(ctx context.Context, name string, params any, options [
 		return s.NewTask, err
 	}
 	var wrong *flow.Error
-	if errors.As(v1.CheckLabels(s.Labels), &wrong) {
+	if errors.As(tasks.CheckLabels(s.Labels), &wrong) {
 		return s.NewTask, toTypedError(wrong)
 	}
 	s.VersionID, s.Newest = v.ID, s.version == 0
@@ -81,9 +81,9 @@ func (e *Engine) newTask(ctx context.Context, name string, params any, options [
 
 // versionOf finds a version of a flow; 0 is the newest one.
 func (e *Engine) versionOf(ctx context.Context, name string, number int) (*persistence.Version, error) {
-	f, err := e.store.FlowBySlug(ctx, name)
+	f, err := e.stores.Newest.FlowBySlug(ctx, name)
 	if api.Missing(err) {
-		f, err = e.store.Flow(ctx, name)
+		f, err = e.stores.Newest.Flow(ctx, name)
 	}
 	if api.Missing(err) {
 		return nil, newNotFoundError(err, "there is no flow %.140q: publish it first", name)
@@ -91,7 +91,7 @@ func (e *Engine) versionOf(ctx context.Context, name string, number int) (*persi
 	if err != nil {
 		return nil, fmt.Errorf("looking for the flow %.140q: %w", name, err)
 	}
-	v, err := e.store.FindVersion(ctx, f.ID, number)
+	v, err := e.stores.Newest.FindVersion(ctx, f.ID, number)
 	switch {
 	case api.Missing(err) && number == 0:
 		return nil, newNotFoundError(err, "flow %.140q has no published version", name)
@@ -117,14 +117,14 @@ func (e *Engine) Wait(ctx context.Context, task string) (*Result, error) {
 	if err := e.awaitTask(ctx, task); err != nil {
 		return nil, toTypedError(err)
 	}
-	view, err := e.reader.View(ctx, task)
+	view, err := e.stores.Reader.View(ctx, task)
 	if api.Missing(err) {
 		return nil, newNotFoundError(err, "there is no task %.210q: it has been deleted", task)
 	}
 	if err != nil {
 		return nil, err
 	}
-	value, err := e.payloads.Whole(view.State.Result())
+	value, err := e.stores.Payloads.Whole(view.State.Result())
 	if err != nil {
 		return nil, toTypedError(err)
 	}

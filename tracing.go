@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/spans"
 	"github.com/troupe-engine/troupe/flow/trace"
+	"github.com/troupe-engine/troupe/member/spans"
 )
 
 // Span is a timed operation of a task, with the ids of its trace.
@@ -18,7 +18,7 @@ type Spans = spans.Sink
 // startSpans starts sending spans, if the Config has a receiver.
 func (e *Engine) startSpans() {
 	if e.cfg.Spans != nil {
-		e.spans = spans.Start(spans.Options{Store: e.newest, Sink: e.cfg.Spans, Logger: e.cfg.Logger})
+		e.spans = spans.Start(spans.Options{Store: e.stores.Newest, Sink: e.cfg.Spans, Logger: e.cfg.Logger})
 	}
 }
 

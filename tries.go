@@ -22,13 +22,13 @@ func (e *Engine) forgetTried(ctx context.Context, before int64) (more bool, err 
 	if asked == nil {
 		return false, nil
 	}
-	flows, err := e.store.ListTried(ctx, before, triesAtOnce)
+	flows, err := e.stores.Newest.ListTried(ctx, before, triesAtOnce)
 	if err != nil {
 		return false, err
 	}
 	var failed error
 	for i := range flows {
-		_, err := api.DeleteFlow(ctx, *asked, e.store, flows[i].ID)
+		_, err := api.DeleteFlow(ctx, *asked, e.stores.Newest, flows[i].ID)
 		failed = errors.Join(failed, err)
 	}
 	return len(flows) == triesAtOnce, failed

@@ -22,7 +22,7 @@ func TestTriedDefinitionsAreDeletedWithTheirRunningTasks(t *testing.T) {
 	require.NoError(t, err)
 
 	try := func(at int64) string {
-		v, _, err := persistence.Try(t.Context(), e.store, persistence.Publication{Slug: "stays", Definition: waits, Now: at}, "")
+		v, _, err := persistence.Try(t.Context(), e.stores.Newest, persistence.Publication{Slug: "stays", Definition: waits, Now: at}, "")
 		require.NoError(t, err)
 		started, err := (*e.currentEngine.Load()).StartTask(t.Context(), engine.NewTask{VersionID: v.ID})
 		require.NoError(t, err)
@@ -34,10 +34,10 @@ func TestTriedDefinitionsAreDeletedWithTheirRunningTasks(t *testing.T) {
 	more, err := e.forgetTried(t.Context(), now)
 	require.NoError(t, err)
 	require.False(t, more)
-	_, err = e.store.Task(t.Context(), old)
+	_, err = e.stores.Newest.Task(t.Context(), old)
 	require.ErrorIs(t, err, persistence.ErrNotFound)
 	for _, id := range []string{stays, young} {
-		task, err := e.store.Task(t.Context(), id)
+		task, err := e.stores.Newest.Task(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, string(flow.TaskRunning), string(task.Status))
 	}

@@ -40,70 +40,77 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/attached"
-	"github.com/troupe-engine/troupe/actors/container"
-	"github.com/troupe-engine/troupe/actors/external"
-	"github.com/troupe-engine/troupe/actors/funcs"
-	"github.com/troupe-engine/troupe/actors/logs"
-	"github.com/troupe-engine/troupe/actors/programs"
-	"github.com/troupe-engine/troupe/actors/schedule"
-	"github.com/troupe-engine/troupe/actors/script"
-	"github.com/troupe-engine/troupe/actors/spans"
-	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
-	"github.com/troupe-engine/troupe/api/client"
-	"github.com/troupe-engine/troupe/cluster"
+	"github.com/troupe-engine/troupe/api/transport"
+	"github.com/troupe-engine/troupe/carriers/attached"
+	"github.com/troupe-engine/troupe/carriers/containers"
+	"github.com/troupe-engine/troupe/carriers/external"
+	"github.com/troupe-engine/troupe/carriers/functions"
+	"github.com/troupe-engine/troupe/carriers/logs"
+	"github.com/troupe-engine/troupe/carriers/programs"
+	"github.com/troupe-engine/troupe/carriers/scripts"
+	"github.com/troupe-engine/troupe/carriers/workers"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/logids"
-	"github.com/troupe-engine/troupe/internal/payload"
 	"github.com/troupe-engine/troupe/internal/program"
 	"github.com/troupe-engine/troupe/internal/secrets"
-	"github.com/troupe-engine/troupe/persistence"
+	"github.com/troupe-engine/troupe/member/expected"
+	"github.com/troupe-engine/troupe/member/layers"
+	"github.com/troupe-engine/troupe/member/membership"
+	"github.com/troupe-engine/troupe/member/news"
+	"github.com/troupe-engine/troupe/member/schedules"
+	"github.com/troupe-engine/troupe/member/spans"
 )
 
 // Engine is one member in this process.
 type Engine struct {
-	cfg Config
-	// the store itself, without the layers that keep files and values in buckets
-	bareStore  persistence.Store
-	store      persistence.Store
-	newest     *persistence.NewestStore // the same store as the field store
-	reader     *persistence.Reader
-	secrets    *secrets.Store
-	functions  *funcs.Registry
-	handled    sync.Map // names of the functions that the program has registered
-	logs       *logs.Book
-	containers *container.Service
-	workers    *workers.Registry
-	attached   *attached.Sessions
-	membership *clusterMembership // nil if the store has room for one member only
-	others     atomic.Pointer[cluster.Others]
-	schedules  atomic.Pointer[schedule.Runner]
-	objects    *external.Objects
-	services   external.Services
-	files      *withFiles        // nil without an object store
-	payloads   *payload.Store    // nil if all values are in the store
-	values     *withPayloads     // nil if all values are in the store
-	programs   *programs.Carrier // nil before the first life
-	tls        *api.Certificates
-	client     *client.Client // client of the member in this process
-	expected   expectedTasks
-	settled    atomic.Int64  // how long jobs were given to finish while the API still answered
-	spans      *spans.Teller // nil if spans are not collected
-	rewinds    *prometheus.CounterVec
+	memberCalls
+	jobCarriers
 
-	mu     sync.Mutex
+	cfg       Config
+	stores    *layers.Stack
+	secrets   *secrets.Store
+	tls       *transport.Certificates
+	news      news.Announcer
+	schedules atomic.Pointer[schedules.Runner]
+	expected  expected.Tasks
+	settled   atomic.Int64  // how long jobs were given to finish while the API still answered
+	spans     *spans.Teller // nil if spans are not collected
+	rewinds   *prometheus.CounterVec
+
+	mu sync.Mutex
+	memberLife
 	serves bool // the API listens, or soon will
-	member *actors.Member
 	// member whose loss Serve reported when it ended; the program decides how to continue
 	reportedLoss *actors.Member
 	// engine that all callers use, once there is a member
 	currentEngine atomic.Pointer[engine.Engine]
 	ctx           context.Context // ends when the engine is closed
 	end           context.CancelFunc
-	own           ownRoutes      // routes that the program itself calls
+	own           ownRoutes // routes that the program itself calls
+	unpublished   []unpublishedFlow
 	work          sync.WaitGroup // goroutines that replace lost members
+}
+
+// jobCarriers are the parts that carry out jobs, in all lives of the member.
+type jobCarriers struct {
+	functions  *functions.Registry
+	flows      *functions.Flows
+	handled    sync.Map // names of the functions that the program has registered
+	logs       *logs.Book
+	containers *containers.Service
+	objects    *external.Objects
+	services   external.Services
+	programs   *programs.Carrier // nil before the first life
+}
+
+// memberLife are the parts of one life of the member. All of them are nil before it has begun.
+type memberLife struct {
+	member     *actors.Member
+	membership *membership.Membership // nil if the store has room for one member only
+	attached   *attached.Sessions
+	workers    *workers.Registry
 }
 
 // Open opens the store. Work starts with the first call other than Publish, Apply and Validate.
@@ -116,67 +123,45 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	cfg.Logger = slog.New(logids.Handler(cfg.Logger.Handler()))
-	if err := errors.Join(cfg.checkScriptDir(), cfg.checkPatterns(), cfg.checkCluster(storeKind(cfg.Store) == "sqlite")); err != nil {
+	locked := layers.StoreKind(cfg.Store) == "sqlite"
+	if err := errors.Join(cfg.checkScriptDir(), cfg.checkPatterns(), cfg.checkCluster(locked)); err != nil {
 		return nil, err
 	}
 	known, err := secrets.Open(secrets.Options{Env: cfg.SecretEnv, Dir: cfg.SecretDir, More: cfg.Secrets, Seen: cfg.ChildEnv})
 	if err != nil {
 		return nil, err
 	}
-	certificates, err := api.LoadCertificates(api.TLSFiles{Cert: cfg.TLSCert, Key: cfg.TLSKey,
+	certificates, err := transport.LoadCertificates(transport.TLSFiles{Cert: cfg.TLSCert, Key: cfg.TLSKey,
 		ClientCA: cfg.TLSClientCA, CA: cfg.CA}, cfg.Logger)
 	if err != nil {
 		return nil, err
 	}
-	bucket, err := cfg.openObjects(ctx)
+	stores, err := layers.Open(ctx, cfg.storeOptions())
 	if err != nil {
 		return nil, err
-	}
-	large, err := cfg.openPayloads(ctx)
-	if err != nil {
-		return nil, err
-	}
-	store, err := openStore(ctx, cfg.Store, cfg.Schema, cfg.Logger)
-	if err != nil {
-		return nil, err
-	}
-	opened := store
-	var payloads *payload.Store
-	var values *withPayloads
-	if large != nil {
-		if payloads, err = newPayloads(ctx, &cfg, large, store); err != nil {
-			return nil, errors.Join(err, store.Close())
-		}
-		values = &withPayloads{store, large, cfg.Logger}
-		store = values
-	}
-	var files *withFiles
-	if bucket != nil {
-		files = &withFiles{store, bucket, cfg.Logger}
-		store = files
 	}
 	cfg.Cluster = cmp.Or(cfg.Cluster, "troupe")
-	newest := persistence.Newest(store, time.Now)
-	e := &Engine{cfg: cfg, bareStore: opened, store: newest, newest: newest, files: files,
-		payloads: payloads, values: values, secrets: known, serves: cfg.Listener != nil,
-		reader: persistence.NewReader(newest, cfg.Limits), tls: certificates, rewinds: newRewinds()}
-	if payloads != nil {
-		e.reader.Keep(payloads)
-	}
-	e.objects = e.newObjects(bucket)
-	e.logs = logs.New(logs.Options{Store: newest, Keep: cfg.MaxLog, Logger: cfg.Logger})
-	e.functions = funcs.New(funcs.Options{Logs: e.logs, Note: e.noteJob, Traced: e.cfg.Spans != nil})
-	newest.Changed = e.flowChanged
+	e := &Engine{cfg: cfg, stores: stores, secrets: known, serves: cfg.Listener != nil,
+		tls: certificates, rewinds: newRewinds()}
+	e.objects = e.newObjects()
+	e.logs = logs.New(logs.Options{Store: stores.Newest, Keep: cfg.MaxLog, Logger: cfg.Logger})
+	e.functions = functions.New(functions.Options{Logs: e.logs, Note: e.noteJob, Traced: e.cfg.Spans != nil})
+	e.news.Newest, e.news.Wake = stores.Newest, e.wakeSchedules
+	stores.Newest.Changed = e.news.AnnounceFlow
 	e.ctx, e.end = context.WithCancel(context.Background())
-	funcs.RegisterDemo(e.functions)
-	if e.client, err = e.newClient(); err == nil {
+	e.expected.Store, e.expected.Engine, e.expected.Closed, e.expected.Work = stores.Newest, e.callerEngine, e.ctx, &e.work
+	e.flows = functions.NewFlows(e.functions, max(cmp.Or(e.cfg.KeepWarm, keepWarm), 0))
+	functions.RegisterDemo(e.functions)
+	inside, err := e.newClient()
+	if err == nil {
+		e.memberCalls = newCalls(inside, stores.Newest, e.ctx)
 		e.containers, err = e.newContainers(ctx)
 	}
 	if err == nil {
 		e.services, err = e.newServices(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, e.closeContainers(), e.closeLogs(), store.Close())
+		return nil, errors.Join(err, e.closeContainers(), e.closeLogs(), stores.Close())
 	}
 	e.startSpans()
 	return e, nil
@@ -197,18 +182,18 @@ func (e *Engine) startMember(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.stopMember(ctx))
-			e.member, e.membership, e.attached, e.workers = nil, nil, nil, nil
+			e.memberLife = memberLife{}
 		}
 	}()
-	if e.workers, err = workers.Open(ctx, e.store, workers.Options{
+	if e.workers, err = workers.Open(ctx, e.stores.Newest, workers.Options{
 		OfflineTTL: e.cfg.WorkerTTL, Refresh: e.cfg.WorkerRefresh, Learn: e.learnInterval(), Allow: e.cfg.WorkerNetworks,
-		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.workerChanged,
-		Beat: e.workerLives, Now: e.nowMillis, Logger: e.cfg.Logger,
+		Self: e.cfg.Name, TLS: e.tls.Client, Functions: e.functions.Names, Tell: e.news.AnnounceWorker,
+		Beat: e.news.AnnounceHeartbeat, Now: e.nowMillis, Logger: e.cfg.Logger,
 		MaxAnswer: e.cfg.Limits.OrDefault().Value + 64<<10, Standby: e.cfg.StandbyWorkers,
 	}); err != nil {
 		return err
 	}
-	secret, err := e.cfg.clusterSecret(ctx, e.store)
+	secret, err := e.cfg.clusterSecret(ctx, e.stores.Newest)
 	if err != nil {
 		return err
 	}
@@ -216,7 +201,7 @@ func (e *Engine) startMember(ctx context.Context) (err error) {
 		MaxMessage: api.BodyLimit(e.cfg.Limits), Workers: e.workers,
 		Note: e.noteJob, Log: func(task, job string) attached.Log { return e.logs.Open(task, job) }, Logger: e.cfg.Logger})
 	cfg := e.actorsConfig()
-	if e.store.Locked() {
+	if e.stores.Newest.Locked() {
 		if e.member, err = actors.Start(ctx, cfg); err == nil {
 			e.setAsked(e.member)
 			e.logStart()
@@ -227,23 +212,23 @@ func (e *Engine) startMember(ctx context.Context) (err error) {
 	if e.membership, err = e.newMembership(ctx); err != nil {
 		return err
 	}
-	cfg.Cluster, cfg.URL, cfg.Gossip, cfg.Seal = e.cfg.Cluster, e.membership.url, e.membership.gossip.Address(), e.membership.id.Seal()
+	cfg.Cluster, cfg.URL, cfg.Gossip, cfg.Seal = e.cfg.Cluster, e.membership.URL(), e.membership.GossipAddress(), e.membership.ID().Seal()
 	registry := e.workers // other members may send news of workers while this life is being ended
-	cfg.Others, cfg.Changed, cfg.Heard = e.membership.router.Others(), e.membership.forwardPulse,
-		func(news engine.News) { e.handleNews(registry, news) }
-	e.setOthers(e.membership.router.Others())
+	cfg.Others, cfg.Changed, cfg.Heard = e.membership.Router().Others(), e.membership.ForwardPulse,
+		func(told engine.News) { e.news.Apply(registry, told) }
+	e.news.SetOthers(e.membership.Router().Others())
 	if e.member, err = actors.Start(ctx, cfg); err != nil {
 		return err
 	}
-	e.setAsked(e.membership.router)
-	e.logStart("cluster", e.cfg.Cluster, "url", e.membership.url, "gossip", e.membership.gossip.Address())
+	e.setAsked(e.membership.Router())
+	e.logStart("cluster", e.cfg.Cluster, "url", e.membership.URL(), "gossip", e.membership.GossipAddress())
 	e.startSchedules()
-	return e.membership.joinCluster(e.member, e.store)
+	return e.membership.Join(e.member, e.stores.Newest)
 }
 
 // startSchedules starts the schedules of the member's shards.
 func (e *Engine) startSchedules() {
-	e.schedules.Store(schedule.Start(schedule.Options{Store: e.newest.Store,
+	e.schedules.Store(schedules.Start(schedules.Options{Store: e.stores.Newest.Store,
 		Engine: *e.currentEngine.Load(), Shards: e.member.Shards, Logger: e.cfg.Logger}))
 }
 
@@ -261,7 +246,7 @@ func (e *Engine) logStart(more ...any) {
 	if build.Commit != "" {
 		attrs = append(attrs, "commit", build.Commit)
 	}
-	e.cfg.Logger.Info("the member has begun", append(attrs, more...)...)
+	e.cfg.Logger.Info("member started", append(attrs, more...)...)
 }
 
 // learnEvery is the interval at which a member of a cluster looks for workers that registered with
@@ -269,10 +254,18 @@ func (e *Engine) logStart(more ...any) {
 const learnEvery = 2 * time.Second
 
 func (e *Engine) learnInterval() time.Duration {
-	if e.store.Locked() {
+	if e.stores.Newest.Locked() {
 		return 0
 	}
 	return learnEvery
+}
+
+// callerEngine returns the engine that all callers use; nil before there is a member.
+func (e *Engine) callerEngine() engine.Engine {
+	if asked := e.currentEngine.Load(); asked != nil {
+		return *asked
+	}
+	return nil
 }
 
 // setAsked sets the engine that all callers use from now on.
@@ -286,13 +279,14 @@ func (e *Engine) actorsConfig() actors.Config {
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Secrets: e.secrets, Logger: e.cfg.Logger}})
 	}
 	return actors.Config{
-		Store: e.store, Reader: e.reader, Name: e.cfg.Name, Lease: e.cfg.Lease, Version: Version(),
+		Store: e.stores.Newest, Reader: e.stores.Reader, Name: e.cfg.Name, Lease: e.cfg.Lease, Version: Version(),
 		Limits: e.cfg.Limits, Workers: e.workers, Outranked: e.workers.Outranked,
 		Carriers: map[flow.ExecType]actors.Carrier{
-			flow.ExecFunc:    e.functions,
-			flow.ExecHTTP:    e.workers,
-			flow.ExecOutside: e.newStarters().Carrier(),
-			flow.ExecScript: script.New(script.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
+			flow.ExecFunc:     e.functions,
+			flow.ExecCode:     e.flows,
+			flow.ExecPush:     e.workers,
+			flow.ExecExternal: e.newStarters().Carrier(),
+			flow.ExecScript: scripts.New(scripts.Options{Allow: e.cfg.AllowScripts, Dir: e.cfg.ScriptDir, Env: e.cfg.ChildEnv,
 				MaxOutput: e.cfg.Limits.OrDefault().Value, Logs: e.logs}),
 			flow.ExecProcess:   e.programs,
 			flow.ExecPython:    e.programs,
@@ -303,13 +297,13 @@ func (e *Engine) actorsConfig() actors.Config {
 		Relay:    e.attached,
 		Trackers: e.newTrackers(),
 		Payloads: e.payloadsOf(),
-		ValuesAt: e.cfg.valuesAt(),
+		ValuesAt: e.stores.ValuesAt,
 		Gained:   e.wakeSchedules,
-		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions,
+		Concurrency: map[flow.ExecType]int{flow.ExecFunc: e.cfg.Functions, flow.ExecCode: e.cfg.Functions,
 			flow.ExecScript: e.cfg.Scripts, flow.ExecProcess: e.cfg.Scripts,
 			flow.ExecPython: e.cfg.Scripts, flow.ExecLibrary: e.cfg.Scripts,
-			flow.ExecHTTP: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
-		Visibility: e.cfg.Visibility, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention,
+			flow.ExecPush: e.cfg.Calls, flow.ExecWorker: e.cfg.Calls},
+		Visibility: e.cfg.JobLease, IdleAfter: e.cfg.IdleAfter, Retention: e.cfg.Retention,
 		Chores: e.newChores(), Tracing: e.tracingConfig(), NodeMetrics: e.cfg.NodeMetrics,
 		Logger: e.cfg.Logger,
 	}
@@ -319,7 +313,7 @@ func (e *Engine) actorsConfig() actors.Config {
 func (e *Engine) newTrackers() map[string]Tracker {
 	all := map[string]Tracker{
 		flow.ObjectStore: e.objects,
-		container.Name:   e.containers,
+		containers.Name:  e.containers,
 		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks,
 			Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client, Now: e.nowMillis}),
 	}
@@ -349,6 +343,9 @@ func (e *Engine) noteJob(ctx context.Context, task string, n flow.Note) error {
 	return err
 }
 
+// keepWarm is the default of Config.KeepWarm.
+const keepWarm = 5 * time.Second
+
 // closeGrace is how long jobs on this member may take to finish when it closes.
 const closeGrace = 10 * time.Second
 
@@ -362,15 +359,16 @@ func (e *Engine) Close() error {
 	e.end()
 	began, lived := time.Now(), e.hasMember()
 	err := e.leaveMember()
+	e.flows.DropWaiting()
 	e.work.Wait()
 	e.closeSpans()
 	e.programs.Close()
-	err = errors.Join(err, e.closeContainers(), e.services.Close(), e.closeLogs(), e.store.Close())
+	err = errors.Join(err, e.closeContainers(), e.services.Close(), e.closeLogs(), e.stores.Close())
 	switch {
 	case lived && err != nil:
-		e.cfg.Logger.Error("the member has stopped, but not well", "member", e.cfg.Name, "took", time.Since(began), "error", err)
+		e.cfg.Logger.Error("member stopped with an error", "member", e.cfg.Name, "duration", time.Since(began), "error", err)
 	case lived:
-		e.cfg.Logger.Info("the member has stopped", "member", e.cfg.Name, "took", time.Since(began))
+		e.cfg.Logger.Info("member stopped", "member", e.cfg.Name, "duration", time.Since(began))
 	}
 	return err
 }
@@ -404,7 +402,7 @@ func (e *Engine) leaveMember() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.member != nil {
-		e.membership.leaveCluster()
+		e.membership.Leave()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(closeGrace-time.Duration(e.settled.Load()), stopGrace))
 	defer cancel()
@@ -420,7 +418,7 @@ func (e *Engine) stopMember(ctx context.Context) error {
 	if e.member != nil {
 		errs = append(errs, e.member.Stop(ctx))
 	}
-	errs = append(errs, e.membership.close())
+	errs = append(errs, e.membership.Close())
 	if e.attached != nil {
 		e.attached.Close()
 	}

@@ -25,15 +25,15 @@ func open(t *testing.T, store string) *Engine {
 // deleteFlow deletes a flow from the same store, like the API does.
 func (e *Engine) deleteFlow(t *testing.T, slug string) {
 	t.Helper()
-	f, err := e.store.FlowBySlug(t.Context(), slug)
+	f, err := e.stores.Newest.FlowBySlug(t.Context(), slug)
 	require.NoError(t, err)
-	_, err = e.store.DeleteFlow(t.Context(), f.ID, 500)
+	_, err = e.stores.Newest.DeleteFlow(t.Context(), f.ID, 500)
 	require.NoError(t, err)
 }
 
 func (e *Engine) cursor(t *testing.T, task string) string {
 	t.Helper()
-	v, err := e.reader.View(t.Context(), task)
+	v, err := e.stores.Reader.View(t.Context(), task)
 	require.NoError(t, err)
 	return v.State.Root.Cursor
 }

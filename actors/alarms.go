@@ -15,7 +15,7 @@ func (h *effectPerformer) armTimer() {
 	if len(h.alarms) > 0 {
 		at = h.alarms[0].At
 	}
-	h.m.timers.setTimer(h.timer, at)
+	h.m.timers.Set(h.timer, at)
 }
 
 // takeDueAlarms removes and returns the alarms whose time has come.

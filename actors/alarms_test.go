@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/definition"
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
-	"github.com/troupe-engine/troupe/flow/define"
 )
 
 func TestIdleAlarmsDoNotFillMemory(t *testing.T) {
-	d, err := define.Parse([]byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","timeout_ms":60000}}}`))
+	d, err := definition.Parse([]byte(`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","timeout_ms":60000}}}`))
 	require.NoError(t, err)
 	plan, problems := compile.Definition(d, flow.DefaultLimits)
 	require.NoError(t, problems.Err())
@@ -41,7 +41,7 @@ func TestIdleAlarmsDoNotFillMemory(t *testing.T) {
 
 func TestIdleAlarmsOfAStepAreRemovedToo(t *testing.T) {
 	s := &step{}
-	k := &task{loading: true}
+	k := &task{loadState: loadState{loading: true}}
 	for unit := range manyAlarms {
 		heap.Push(&s.alarms, flow.Alarm{At: int64(unit), Kind: flow.AlarmAttempt})
 	}

@@ -19,19 +19,16 @@ const (
 	backlogRecheck  = 5 * time.Millisecond
 )
 
-// waitingJobs returns how many jobs no carrier has started.
-func (m *Member) waitingJobs() int64 { return m.ready.Load() + m.unstoredAttempts.Load() }
-
 // addUnstored changes the number of attempts that this task has decided on and that are not stored
 // yet.
-func (t *task) addUnstored(n int) {
+func (t taskTurns) addUnstored(n int) {
 	t.unstoredAttempts += n
-	t.m.unstoredAttempts.Add(int64(n))
+	t.m.counts.unstoredAttempts.Add(int64(n))
 }
 
 // countActiveAttempts returns how many attempts of the task's plain steps are active, as far as
 // this member carries them out.
-func (t *task) countActiveAttempts() int {
+func (t taskTurns) countActiveAttempts() int {
 	t.inbox.mu.Lock()
 	defer t.inbox.mu.Unlock()
 	return t.inbox.expectedJobs + t.unstoredAttempts
@@ -39,14 +36,14 @@ func (t *task) countActiveAttempts() int {
 
 // attemptAllowance returns how many active attempts the task may always have. Each takes a few
 // kilobytes of memory, so each task gets fewer when there are many tasks.
-func (t *task) attemptAllowance() int {
-	return min(max(sharedAllowance/max(int(t.m.taskActors.Load()), 1), minAllowance), maxAllowance)
+func (t taskTurns) attemptAllowance() int {
+	return min(max(sharedAllowance/max(int(t.m.counts.taskActors.Load()), 1), minAllowance), maxAllowance)
 }
 
 // attemptLimit returns how many attempts of dag nodes the decision about a command may start. The
 // limit is the room left before a backlog, or what the task may always have.
-func (t *task) attemptLimit(cmd flow.Command) int {
-	room, own := backlog-int(t.m.waitingJobs()), t.attemptAllowance()
+func (t taskTurns) attemptLimit(cmd flow.Command) int {
+	room, own := backlog-int(t.m.counts.waitingJobs()), t.attemptAllowance()
 	if room >= own {
 		return room
 	}
@@ -63,8 +60,8 @@ func (t *task) attemptLimit(cmd flow.Command) int {
 // isThrottled reports whether the rest of a cut decision must still wait. Each waiting job delays
 // it by one millisecond at most: the waiting jobs may be long ones, and the rest may be for
 // carriers other than the busy ones.
-func (t *task) isThrottled() bool {
-	line := t.m.waitingJobs()
+func (t taskTurns) isThrottled() bool {
+	line := t.m.counts.waitingJobs()
 	if line < backlog || t.m.nowMillis()-t.cutAt >= line || t.countActiveAttempts() < t.attemptAllowance() {
 		return false
 	}

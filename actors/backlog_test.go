@@ -27,18 +27,18 @@ func TestABusyTaskStartsAsManyAttemptsAsEndDuringABacklog(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &task{effectPerformer: effectPerformer{m: &Member{}, inbox: &inbox{expectedJobs: c.flying}}}
-			k.m.ready.Store(c.line)
-			k.m.taskActors.Store(c.tasks)
-			require.Equal(t, c.most, k.attemptLimit(c.cmd))
+			k.m.counts.ready.Store(c.line)
+			k.m.counts.taskActors.Store(c.tasks)
+			require.Equal(t, c.most, k.turnPart().attemptLimit(c.cmd))
 		})
 	}
 }
 
 func TestUnstoredAttemptsCountAsBacklogUntilStoredOrDropped(t *testing.T) {
 	k := &task{effectPerformer: effectPerformer{m: &Member{}, inbox: &inbox{}}}
-	k.addUnstored(backlog)
-	require.Equal(t, 1, k.attemptLimit(flow.Report{}), "all of them are its own")
-	k.addUnstored(-backlog)
-	require.Equal(t, backlog, k.attemptLimit(flow.Report{}))
-	require.Zero(t, k.m.unstoredAttempts.Load())
+	k.turnPart().addUnstored(backlog)
+	require.Equal(t, 1, k.turnPart().attemptLimit(flow.Report{}), "all of them are its own")
+	k.turnPart().addUnstored(-backlog)
+	require.Equal(t, backlog, k.turnPart().attemptLimit(flow.Report{}))
+	require.Zero(t, k.m.counts.unstoredAttempts.Load())
 }

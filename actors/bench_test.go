@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/funcs"
+	"github.com/troupe-engine/troupe/carriers/functions"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/job"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // forgetful is a store that confirms every write after a moment, and keeps nothing.
@@ -44,10 +44,10 @@ func BenchmarkChain(b *testing.B) {
 }
 
 func benchChain(b *testing.B, steps int) {
-	functions := funcs.New(funcs.Options{})
-	functions.RegisterRaw("same", func(_ context.Context, j job.Job) (json.RawMessage, error) { return j.Input, nil })
+	local := functions.New(functions.Options{})
+	local.RegisterRaw("same", func(_ context.Context, j job.Job) (json.RawMessage, error) { return j.Input, nil })
 	store := forgetful{model.New(model.Options{}), time.Millisecond}
-	m, err := actors.Start(b.Context(), actors.Config{Store: store, Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions}})
+	m, err := actors.Start(b.Context(), actors.Config{Store: store, Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: local}})
 	require.NoError(b, err)
 	b.Cleanup(m.Kill)
 	require.NoError(b, store.CreateFlow(b.Context(), persistence.Flow{ID: "f"}))

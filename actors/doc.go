@@ -5,8 +5,25 @@
 //	 └─ task     one per running task: Decide → commit → effects; supervisor of its steps
 //	     └─ step one per active parallel, foreach, fan-out or subflow, nested steps below it:
 //	             dispatches and withdraws its jobs, keeps deadlines, passes reports to the task
-//	committer    group commit; a task has one row in flight at a time
+//	journal      group commit; a task has one row in flight at a time
 //	sessions     match ready jobs with credits: pollers, push and attached workers, functions
+//
+// These are actors: tasks, task, step and sessions. Each owns its fields, and its mailbox is the
+// lock. All other parts are structures with locks, which any goroutine may call: here inbox, queue,
+// carrierPool and relayQueue, and the packages below this one. Such a package takes the few
+// functions that it needs of the member.
+//
+//	background   goroutines, mailboxes, timers and waits, which end with the member
+//	lease        the lease and the time, the health of the store, the end of its history
+//	journal      group commit, loading, notices of new rows
+//	limiter      permits of keys
+//	externals    external work: polls and cancels
+//	forward      orders, claims and jobs for other members
+//	values       large values, which are outside the store
+//	wakes        tasks that are due, or were left unfinished
+//	chores       deletion of what is old
+//	metrics      counts for Prometheus, and statistics in the store
+//	shards       which tasks belong to this member
 //
 // The package guarantees:
 //   - A task actor changes its memory at once, and speaks after the commit. So no effect or answer

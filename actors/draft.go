@@ -3,6 +3,8 @@ package actors
 import (
 	"slices"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -87,7 +89,7 @@ func (p *journalDraft) noteEvents(events []flow.Event) {
 			p.ended = flow.TaskStatus(e.Status)
 		case flow.TaskRetried:
 			p.ended = ""
-		case flow.AttemptNoted, flow.AttemptExtended:
+		case flow.AttemptStatusChanged, flow.AttemptExtended:
 			p.heartbeatAttempts = append(p.heartbeatAttempts, e.Address())
 		}
 	}
@@ -103,7 +105,7 @@ const (
 )
 
 // buildCommit converts a draft to the store's form. The state is the one after the draft.
-func (t *task) buildCommit(p *journalDraft) persistence.Commit {
+func (t taskJournal) buildCommit(p *journalDraft) persistence.Commit {
 	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: p.row.Bytes(), At: t.state.UpdatedAt}
 	p.encodedRow = c.Events
 	t.journal += len(c.Events)
@@ -119,7 +121,7 @@ func (t *task) buildCommit(p *journalDraft) persistence.Commit {
 	}
 	switch due := persistence.CheckpointDue(t.journal, t.snapshot); {
 	// otherwise one of the next rows gets the checkpoint
-	case due && (t.state.Status.Ended() || t.m.snapshots.hasRoom(nil)):
+	case due && (t.state.Status.Ended() || t.m.committer.Snapshots.HasRoom(nil)):
 		t.takeSnapshot(&c)
 		c.Checkpoint = true
 	case t.state.Status.Ended() && t.journal >= smallJournal:
@@ -133,12 +135,12 @@ func (t *task) buildCommit(p *journalDraft) persistence.Commit {
 // long. A row that withdraws jobs may not: after a crash the member that finds the task unfinished
 // repeats the withdrawal. A journal that is worth a snapshot gets it after a period without
 // commands.
-func (t *task) canPark(p *journalDraft) (due int64, ok bool) {
+func (t taskJournal) canPark(p *journalDraft) (due int64, ok bool) {
 	if len(t.cutCommands) > 0 || t.unfinished || t.restsWithSnapshot() || slices.ContainsFunc(p.effects, withdrawsJob) {
 		return 0, false
 	}
 	due, ok = flow.Parked(t.state)
-	return due, ok && t.isLongWait(due)
+	return due, ok && t.restPart().isLongWait(due)
 }
 
 func withdrawsJob(e flow.Effect) bool {
@@ -149,7 +151,7 @@ func withdrawsJob(e flow.Effect) bool {
 	return false
 }
 
-func (t *task) addColumns(c *persistence.Commit) {
+func (t taskJournal) addColumns(c *persistence.Commit) {
 	col := persistence.ColumnsOf(t.state)
 	changed := col.Status != t.columns.Status || col.Paused != t.columns.Paused ||
 		col.Error != t.columns.Error || col.EndedAt != t.columns.EndedAt ||
@@ -166,11 +168,17 @@ func (t *task) addColumns(c *persistence.Commit) {
 // than it costs. A short journal is as quick to fold, and a large state would be written each time
 // its task rests. A large snapshot is still written if the journal is due for a checkpoint, which
 // happens when there was no room for it before.
-func (t *task) restsWithSnapshot() bool {
+func (t taskJournal) restsWithSnapshot() bool {
 	return t.journal >= smallJournal && (t.snapshot < persistence.LargeSnapshot || persistence.CheckpointDue(t.journal, t.snapshot))
 }
 
-func (t *task) takeSnapshot(c *persistence.Commit) {
+func (t taskJournal) takeSnapshot(c *persistence.Commit) {
 	c.Snapshot = flow.EncodeSnapshot(t.state)
 	t.journal, t.snapshot = 0, c.Snapshot.Len()
+}
+
+// waitsForSnapshot reports whether the last commit of an ended task has to wait until there is room
+// for its snapshot.
+func (t taskJournal) waitsForSnapshot(self *actor.PID) bool {
+	return t.state.Status.Ended() && t.journal+t.openDraft.row.Len() >= smallJournal && !t.m.committer.Snapshots.HasRoom(self)
 }

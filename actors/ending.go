@@ -11,20 +11,10 @@ const backgroundGrace = 5 * time.Second
 
 // awaitBackground waits for background work, which has been canceled. A carrier that ignores its
 // context is abandoned and named in the log, because a process that cannot end is worse.
-func (m *Member) awaitBackground() {
-	timeUp := make(chan struct{})
-	defer m.cfg.Host.Clock.AfterFunc(backgroundGrace, func() { close(timeUp) })()
-	m.parkUntil(func() bool { return m.backgroundCount.Load() == 0 || isClosed(timeUp) })
-	ended := make(chan struct{})
-	go func() {
-		m.backgroundWork.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-	case <-timeUp:
-		m.log.Error("work in the background does not end although it was called off: it is left behind",
-			"number", m.backgroundCount.Load(), "jobs", m.stragglingJobs())
+func (m memberEnding) awaitBackground() {
+	if left := m.work.AwaitEnd(backgroundGrace); left > 0 {
+		m.log.Error("background work does not stop after cancellation: it is abandoned",
+			"number", left, "jobs", m.stragglingJobs())
 	}
 }
 
@@ -32,7 +22,7 @@ func (m *Member) awaitBackground() {
 const maxNamedStragglers = 10
 
 // stragglingJobs returns the ids of jobs whose carriers have not returned.
-func (m *Member) stragglingJobs() []string {
+func (m memberEnding) stragglingJobs() []string {
 	flights := m.stoppedJobs.Load()
 	if flights == nil {
 		return nil
@@ -40,7 +30,7 @@ func (m *Member) stragglingJobs() []string {
 	var jobs []string
 	for key, f := range *flights {
 		if f.stage.Load() == stageRunning && len(jobs) < maxNamedStragglers {
-			jobs = append(jobs, flow.JobID(key.task, key.at))
+			jobs = append(jobs, flow.JobID(key.Task, key.At))
 		}
 	}
 	return jobs

@@ -3,6 +3,7 @@ package actors_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
@@ -15,8 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
 func TestACarrierThatIgnoresItsContextDoesNotBlockShutdown(t *testing.T) {
@@ -30,7 +31,8 @@ func TestACarrierThatIgnoresItsContextDoesNotBlockShutdown(t *testing.T) {
 	var log bytes.Buffer
 	cfg.Lease, cfg.Host.Clock, cfg.Logger = time.Hour, quick{time.Now()}, slog.New(slog.NewTextHandler(&log, nil))
 	th := start(t, cfg)
-	id := th.begin(t, th.publish(t, oneJob), `{}`)
+	// its clock is quick, so a store that is slow for a moment counts as unavailable
+	id := th.insist(t, engine.NewTask{VersionID: th.publish(t, oneJob), Params: json.RawMessage(`{}`), Key: "k"})
 	<-begun
 	ended := make(chan struct{})
 	go func() {

@@ -10,7 +10,7 @@ import (
 // waiting jobs, and jobs that the orders start as they start. So the start and the claim are in one
 // row with the results of the order.
 func (m *Member) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
-	if err := m.checkPoll(&x.Next); err != nil {
+	if err := m.requestPart().checkPoll(&x.Next); err != nil {
 		return engine.Exchanged{}, err
 	}
 	done := make(chan engine.Jobs, 1)
@@ -18,7 +18,7 @@ func (m *Member) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchan
 	p.withOrders = true
 	q := m.queue.Load()
 	q.addOrderPoll(p)
-	outcomes, err := m.doAll(ctx, x.Orders, p)
+	outcomes, err := m.requestPart().doAll(ctx, x.Orders, p)
 	if err != nil {
 		m.sendMessage(m.sessions, leavePoll{p})
 		return engine.Exchanged{}, err
@@ -51,6 +51,6 @@ func (q *queue) finishOrders(p *poller) {
 	q.expirePoll(p)
 	if p.element != nil {
 		m := q.m
-		p.stop = m.cfg.Host.Clock.AfterFunc(answerEarlyAfter, func() { m.sendMessage(m.sessions, answerEarly{p}) })
+		p.stop = m.work.After(answerEarlyAfter, func() { m.sendMessage(m.sessions, answerEarly{p}) })
 	}
 }

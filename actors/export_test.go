@@ -1,8 +1,8 @@
 package actors
 
 import (
-	"slices"
-
+	"github.com/troupe-engine/troupe/actors/journal"
+	"github.com/troupe-engine/troupe/actors/metrics"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -20,44 +20,30 @@ func Shared(message any) (jobs []flow.Job) {
 	return jobs
 }
 
-// Bringing returns how many orders for other members a member has not delivered yet.
-func (m *Member) Bringing() (n int) {
-	m.orderForwarder.mu.Lock()
-	defer m.orderForwarder.mu.Unlock()
-	for _, line := range m.orderForwarder.lineByShard {
-		n += len(line.away) + len(line.waiting)
-	}
-	return n
-}
+// PendingOrders returns how many orders for other members a member has not delivered yet.
+func (m *Member) PendingOrders() int { return m.orderForwarder.CountPending() }
 
 // Departed returns how many departed members are remembered.
 func (m *Member) Departed() int {
-	m.goneMu.Lock()
-	defer m.goneMu.Unlock()
-	return len(m.goneMembers)
+	m.peers.mu.Lock()
+	defer m.peers.mu.Unlock()
+	return len(m.peers.gone)
 }
 
-// Waiting reports whether a job of a task waits to be sent to another member.
-func (m *Member) Waiting(carrier, task string) bool {
-	m.jobForwarder.mu.Lock()
-	defer m.jobForwarder.mu.Unlock()
-	line := m.jobForwarder.lineByCarrier[carrier]
-	return line != nil && slices.ContainsFunc(line.waiting, func(l pendingErrand) bool { return l.Job.Task == task })
+// IsJobQueued reports whether a job of a task waits to be sent to another member.
+func (m *Member) IsJobQueued(carrier, task string) bool {
+	return m.jobForwarder.IsQueued(carrier, task)
 }
 
 // SnapshotsAtOnce is the number of snapshot bytes on their way to the store above which no more are
 // taken.
-const SnapshotsAtOnce = maxSnapshotBytes
+const SnapshotsAtOnce = journal.MaxSnapshotBytes
 
 // Snapshots returns the bytes of snapshots on their way to the store, and how many tasks wait to
 // write theirs.
-func (m *Member) Snapshots() (bytes, waiting int) {
-	m.snapshots.mu.Lock()
-	defer m.snapshots.mu.Unlock()
-	return m.snapshots.bytes, len(m.snapshots.waiting)
-}
+func (m *Member) Snapshots() (bytes, waiting int) { return m.committer.Snapshots.Usage() }
 
 // Tally counts the end of an attempt, like the actor of its task.
 func (m *Member) Tally(end *flow.End) {
-	m.metrics.tallies.countAttempt(nil, &flow.Over{End: *end}, nil)
+	m.metrics.CountRow(&metrics.Row{State: &flow.State{}, Effects: []flow.Effect{flow.Over{End: *end}}})
 }

@@ -9,11 +9,11 @@ import (
 
 // logFailedTask logs that a task has failed. The log line leaves out the error, which belongs to
 // the users and is in the task.
-func (m *Member) logFailedTask(id string, s *flow.State, status flow.TaskStatus) {
+func (m memberEnding) logFailedTask(id string, s *flow.State, status flow.TaskStatus) {
 	if status != flow.TaskFailed {
 		return
 	}
-	leftOut, ok := m.failed.Admit(m.lease.now())
+	leftOut, ok := m.failed.Admit(m.lease.Now())
 	if !ok {
 		return
 	}
@@ -26,5 +26,5 @@ func (m *Member) logFailedTask(id string, s *flow.State, status flow.TaskStatus)
 	if leftOut > 0 {
 		attrs = append(attrs, slog.Int("others_not_logged", leftOut))
 	}
-	m.log.LogAttrs(m.ctx, slog.LevelInfo, "a task has failed", attrs...)
+	m.log.LogAttrs(m.work.Context(), slog.LevelInfo, "task failed", attrs...)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/attached"
 	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/carriers/attached"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -153,8 +153,8 @@ func (l *handLine) say(r *attach.Result) {
 	}
 }
 
-// three returns three members that share all tasks. Workers may attach to each.
-func three(t *testing.T, c *circuit, grace time.Duration) (members []*harness, sessions []*attached.Sessions) {
+// joinThreeMembers returns three members that share all tasks. Workers may attach to each.
+func joinThreeMembers(t *testing.T, c *circuit, grace time.Duration) (members []*harness, sessions []*attached.Sessions) {
 	for range 3 {
 		cfg, s := withSessions(t, grace)
 		members, sessions = append(members, c.join(t, cfg)), append(sessions, s)
@@ -189,7 +189,7 @@ func awaitOffer(t *testing.T, s ...*attached.Sessions) {
 
 func TestOneAttachedWorkerGetsTheJobsOfAllMembers(t *testing.T) {
 	c := newCircuit(nil)
-	members, sessions := three(t, c, time.Hour)
+	members, sessions := joinThreeMembers(t, c, time.Hour)
 	h := newHand(t).freed()
 	h.attach(sessions[2], 10)
 	awaitOffer(t, sessions...)
@@ -203,7 +203,7 @@ func TestOneAttachedWorkerGetsTheJobsOfAllMembers(t *testing.T) {
 
 func TestJobsWaitForACreditAnywhereAndFailWithoutAWorker(t *testing.T) {
 	c := newCircuit(nil)
-	members, sessions := three(t, c, -1)
+	members, sessions := joinThreeMembers(t, c, -1)
 	version := members[0].publish(t, remoteJob)
 	require.Equal(t, "a: no worker for service s", c.ended(t, c.beginAll(t, members[:1], version, 1)[0]).State.Error)
 
@@ -228,7 +228,7 @@ func TestTaskMovesDoNotRepeatJobsOfTheirWorker(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			c := newCircuit(nil)
-			members, sessions := three(t, c, time.Hour)
+			members, sessions := joinThreeMembers(t, c, time.Hour)
 			h := newHand(t).freed()
 			h.attach(sessions[rng.IntN(3)], uint32(1+rng.IntN(20)))
 			awaitOffer(t, sessions...)
@@ -250,7 +250,7 @@ func TestTaskMovesDoNotRepeatJobsOfTheirWorker(t *testing.T) {
 // again later.
 func TestAnUnsentJobIsDroppedAfterItsTaskHasMoved(t *testing.T) {
 	c := newCircuit(nil)
-	members, sessions := three(t, c, time.Hour)
+	members, sessions := joinThreeMembers(t, c, time.Hour)
 	a, b := members[0], members[2]
 	h := newHand(t).freed()
 	h.attach(sessions[2], 20)
@@ -272,7 +272,7 @@ func TestAnUnsentJobIsDroppedAfterItsTaskHasMoved(t *testing.T) {
 		if persistence.ShardOf(id) == persistence.ShardOf(first) {
 			continue
 		}
-		require.Eventually(t, func() bool { return a.Waiting(b.Incarnation(), id) }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return a.IsJobQueued(b.Incarnation(), id) }, patience, time.Millisecond)
 		c.move(t, b, shardOf(id)...)
 		require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 		c.move(t, a, shardOf(id)...)
@@ -310,7 +310,7 @@ func TestAMemberWithoutTheWorkerMayEndWhileItsJobsRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCircuit(nil)
-			members, sessions := three(t, c, time.Hour)
+			members, sessions := joinThreeMembers(t, c, time.Hour)
 			h := newHand(t)
 			h.attach(sessions[2], 20)
 			awaitOffer(t, sessions...)
@@ -329,7 +329,7 @@ func TestAMemberWithoutTheWorkerMayEndWhileItsJobsRun(t *testing.T) {
 
 func TestACancelReachesAnAttachedWorkerAtAnotherMember(t *testing.T) {
 	c := newCircuit(nil)
-	members, sessions := three(t, c, time.Hour)
+	members, sessions := joinThreeMembers(t, c, time.Hour)
 	h := newHand(t)
 	h.attach(sessions[2], 1)
 	awaitOffer(t, sessions...)

@@ -21,9 +21,9 @@ type Beginning struct {
 // Begin creates the first row of a task's journal: only that the task was created. Its owner
 // decides what follows.
 func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error) {
-	msg, err := m.newTask(ctx, n)
+	msg, err := m.startPart().newTask(ctx, n)
 	if err != nil {
-		return nil, m.toCallerError(err)
+		return nil, m.requestPart().toCallerError(err)
 	}
 	if msg.repeats != nil {
 		return &Beginning{Commit: persistence.Commit{Task: msg.task, Create: msg.create}, Repeats: msg.repeats, newest: msg.newest}, nil
@@ -31,15 +31,15 @@ func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error
 	msg.start.Apart = true
 	limits := m.cfg.Limits.OrDefault()
 	limits.Events = 1
-	t := &task{effectPerformer: effectPerformer{m: m, task: msg.task}, id: msg.task,
-		create: msg.create, state: flow.NewState(msg.task, msg.plan), seq: 1}
+	t := newTask(m, msg)
+	t.seq = 1
 	d, err := flow.Decide(t.state, msg.start, flow.Env{Now: msg.create.CreatedAt, Member: m.incarnation, Limits: limits})
 	if err != nil {
 		return nil, err
 	}
-	row := &journalDraft{row: flow.Row{Format: int(m.format.Load())}}
+	row := &journalDraft{row: flow.Row{Format: m.lease.RowFormat()}}
 	row.addDecision(d, &taskCommand{command: msg.start}, commandAnswer{})
-	commit := t.buildCommit(row)
+	commit := t.journalPart().buildCommit(row)
 	commit.Snapshot, commit.Checkpoint = nil, false
 	commit.Rest = &persistence.Rest{Resting: true, Due: commit.At}
 	return &Beginning{Commit: commit, newest: msg.newest}, nil
@@ -53,4 +53,4 @@ func (b *Beginning) Same(there *persistence.TaskRow) error {
 
 // isFirstRow reports whether the row that was just written counts as the start of its task: it is
 // the first row, or the first that a member has stored.
-func (t *task) isFirstRow() bool { return t.create != nil || t.begunApart }
+func (t taskJournal) isFirstRow() bool { return t.create != nil || t.begunApart }

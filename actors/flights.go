@@ -5,12 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
 
 // findJob returns a job that was given to this member before. An earlier delivery of the job has
 // ended, whatever it may still report: meanwhile its worker had the job elsewhere.
-func (s *sessions) findJob(key jobKey, given int) *activeJob {
+func (s *sessions) findJob(key engine.JobKey, given int) *activeJob {
 	f := s.activeJobs[key]
 	if f == nil || f.delivery >= given {
 		return f
@@ -21,20 +22,23 @@ func (s *sessions) findJob(key jobKey, given int) *activeJob {
 }
 
 // newJob keeps the dispatch as it is: the job is large, and a copy would double its memory.
-func (s *sessions) newJob(key jobKey, dispatch flow.Effect, w jobRoute, in *inbox) *activeJob {
+func (s *sessions) newJob(key engine.JobKey, dispatch flow.Effect, w jobRoute, in *inbox) *activeJob {
 	f := &activeJob{key: key, dispatch: dispatch, route: w}
 	f.delivery = f.dispatch.(flow.Dispatch).Job.Given
-	f.jobCtx.member = s.m.ctx
+	if f.dispatch.(flow.Dispatch).Job.Exec.Type == flow.ExecCode {
+		f.waitEnds = &waitEnds{m: s.m, f: f}
+	}
+	f.jobCtx.member = s.m.work.Context()
 	f.inbox.Store(in)
 	return f
 }
 
 func (s *sessions) addJob(f *activeJob) {
 	s.activeJobs[f.key] = f
-	if f.olderOfTask = s.newestByTask[f.key.task]; f.olderOfTask != nil {
+	if f.olderOfTask = s.newestByTask[f.key.Task]; f.olderOfTask != nil {
 		f.olderOfTask.newerOfTask = f
 	}
-	s.newestByTask[f.key.task] = f
+	s.newestByTask[f.key.Task] = f
 }
 
 func (s *sessions) removeJob(f *activeJob) {
@@ -49,9 +53,9 @@ func (s *sessions) removeJob(f *activeJob) {
 	case f.newerOfTask != nil:
 		f.newerOfTask.olderOfTask = f.olderOfTask
 	case f.olderOfTask != nil:
-		s.newestByTask[f.key.task] = f.olderOfTask
+		s.newestByTask[f.key.Task] = f.olderOfTask
 	default:
-		delete(s.newestByTask, f.key.task)
+		delete(s.newestByTask, f.key.Task)
 	}
 	f.olderOfTask, f.newerOfTask = nil, nil
 }
@@ -70,7 +74,7 @@ func (s *sessions) withdrawUnowed(m outstandingJobs) {
 	}
 	for f != nil {
 		older := f.olderOfTask
-		if !owed[f.key.at] && isWithinStep(f.key.at, m.under) {
+		if !owed[f.key.At] && isWithinStep(f.key.At, m.under) {
 			s.withdrawJob(f.key, f.delivery)
 		}
 		f = older
@@ -96,7 +100,7 @@ func (s *sessions) jobsInOrder(which func(*activeJob) bool) (list []*activeJob) 
 		}
 	}
 	slices.SortFunc(list, func(a, b *activeJob) int {
-		return cmp.Or(cmp.Compare(a.key.task, b.key.task), a.key.at.Compare(b.key.at))
+		return cmp.Or(cmp.Compare(a.key.Task, b.key.Task), a.key.At.Compare(b.key.At))
 	})
 	return list
 }

@@ -41,7 +41,8 @@ func (q *queue) acceptOffers(m jobsOffered) {
 		if err != nil {
 			continue
 		}
-		r := &queuedJob{key: jobKey{task, at}, service: o.Service, flow: o.FlowID, labels: o.Labels, at: o.At, turn: o.Turn, size: o.Size}
+		r := &queuedJob{key: engine.JobKey{Task: task, At: at}, service: o.Service, flow: o.FlowID,
+			labels: o.Labels, at: o.At, turn: o.Turn, size: o.Size}
 		if q.isUnderClaim(r) {
 			continue
 		}
@@ -67,7 +68,7 @@ func (q *queue) markStoredJob(r *queuedJob) {
 // addWanted records a job for which no poller waits here.
 func (q *queue) addWanted(r *queuedJob) {
 	if q.m.cfg.Others != nil {
-		q.wanted = append(q.wanted, engine.Offer{Job: flow.JobID(r.key.task, r.key.at), Service: r.service, FlowID: r.flow,
+		q.wanted = append(q.wanted, engine.Offer{Job: flow.JobID(r.key.Task, r.key.At), Service: r.service, FlowID: r.flow,
 			Labels: r.labels, At: r.at, Turn: r.turn, Size: r.size})
 	}
 }
@@ -83,7 +84,7 @@ func (q *queue) announceWanted() {
 // isRescanDue reports whether it is time to search for jobs without a notice. If it is not, it
 // schedules the search.
 func (q *queue) isRescanDue() bool {
-	if q.m.owned.ownsAll {
+	if q.m.owned.OwnsAll() {
 		return false
 	}
 	next := q.rescannedAt + max(rescanInterval, q.rescanPages*rescanPagePause)
@@ -100,7 +101,7 @@ func (q *queue) scheduleRescan(at int64) {
 		return
 	}
 	q.rescanAt = at
-	m.cfg.Host.Clock.AfterFunc(flow.Milliseconds(at-now), func() { m.sendMessage(m.sessions, rescanDue{at}) })
+	m.work.After(flow.Milliseconds(at-now), func() { m.sendMessage(m.sessions, rescanDue{at}) })
 }
 
 // rescanIfDue searches the store for jobs while a poller waits.
@@ -125,7 +126,7 @@ func (q *queue) rescanNow() {
 
 // spillService makes all ready lists of a service search the store again.
 func (q *queue) spillService(service string) {
-	if q.m.owned.ownsAll {
+	if q.m.owned.OwnsAll() {
 		return
 	}
 	for _, s := range q.ready[service] {
@@ -135,13 +136,13 @@ func (q *queue) spillService(service string) {
 }
 
 // deferClaim leaves a job alone that is being claimed, or is held until a time.
-func (q *queue) deferClaim(key jobKey, until int64) {
-	if q.m.owned.ownsAll {
+func (q *queue) deferClaim(key engine.JobKey, until int64) {
+	if q.m.owned.OwnsAll() {
 		return
 	}
 	now := q.m.nowMillis()
 	if len(q.deferredUntil) >= maxDeferred {
-		maps.DeleteFunc(q.deferredUntil, func(_ jobKey, until int64) bool { return until <= now })
+		maps.DeleteFunc(q.deferredUntil, func(_ engine.JobKey, until int64) bool { return until <= now })
 	}
 	if len(q.deferredUntil) >= maxDeferred {
 		clear(q.deferredUntil)
@@ -150,13 +151,13 @@ func (q *queue) deferClaim(key jobKey, until int64) {
 }
 
 // isClaimable reports whether a job in the store may be available.
-func (q *queue) isClaimable(key jobKey) bool { return q.deferredUntil[key] <= q.m.nowMillis() }
+func (q *queue) isClaimable(key engine.JobKey) bool { return q.deferredUntil[key] <= q.m.nowMillis() }
 
 // sendClaim claims a job of a task on any member.
 func (q *queue) sendClaim(r *queuedJob, claim flow.Claim, answered func(engine.Outcome)) {
-	m, now, task := q.m, q.m.nowMillis(), r.key.task
-	remote := func() { m.claimForwarder.forwardClaim(task, claim, r.size+jobBytes, answered) }
-	if !m.owned.ownsTask(task) {
+	m, now, task := q.m, q.m.nowMillis(), r.key.Task
+	remote := func() { m.claimForwarder.Send(task, claim, r.size+jobBytes, answered) }
+	if !m.owned.OwnsTask(task) {
 		remote()
 		return
 	}
@@ -171,7 +172,7 @@ func (q *queue) sendClaim(r *queuedJob, claim flow.Claim, answered func(engine.O
 
 // returnClaim returns a claim if the answer of the other member may have been lost.
 func (q *queue) returnClaim(a claimAnswered) {
-	if !q.m.owned.ownsTask(a.ref.key.task) {
-		q.m.orderForwarder.sendCommand(a.ref.key.task, flow.GiveBack{Address: a.ref.key.at, Token: a.claim.Token})
+	if !q.m.owned.OwnsTask(a.ref.key.Task) {
+		q.m.orderForwarder.SendCommand(a.ref.key.Task, flow.GiveBack{Address: a.ref.key.At, Token: a.claim.Token})
 	}
 }

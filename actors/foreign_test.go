@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -12,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestAJobIsClaimedByAPollerAtAnotherMember(t *testing.T) {
@@ -60,14 +61,14 @@ func foundUntold(t *testing.T, clock actors.Clock) (a, b *harness, version strin
 	b = c.join(t, cfg)
 	version = a.publish(t, queueOf("x"))
 	require.Empty(t, b.poll(t, 0, 1, "x"))
-	a.begin(t, version, `{}`)
+	a.insist(t, engine.NewTask{VersionID: version, Params: json.RawMessage(`{}`), Key: "found"})
 	require.Len(t, b.poll(t, 100*patience, 1, "x"), 1)
 	return a, b, version
 }
 
 func TestAPollerFindsUnannouncedJobsOfOtherMembers(t *testing.T) {
 	a, b, version := foundUntold(t, quick{time.Now()})
-	a.begin(t, version, `{}`)
+	a.insist(t, engine.NewTask{VersionID: version, Params: json.RawMessage(`{}`), Key: "next"})
 	require.Eventually(t, func() bool { return len(b.poll(t, 0, 1, "x")) == 1 }, patience, 10*time.Millisecond)
 }
 
@@ -176,8 +177,8 @@ func TestHeldJobsAreNotClaimedRepeatedly(t *testing.T) {
 				b = c.join(t, cfg)
 			}
 			version := a.publish(t, queueOverAList)
-			for range 2 {
-				a.begin(t, version, listOf(1000))
+			for _, key := range []string{"first", "second"} {
+				a.insist(t, engine.NewTask{VersionID: version, Params: json.RawMessage(listOf(1000)), Key: key})
 			}
 			for held := 0; held < 2000; { // a slow poll is answered with the available jobs
 				got := len(a.poll(t, patience, 1000, "x"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -24,23 +25,23 @@ type shardHandover struct {
 func (t *tasks) gainShards(m shardsGained) {
 	now := t.m.nowMillis()
 	for _, shard := range m.shards {
-		t.m.owned.addShard(shard, now)
+		t.m.owned.AddShard(shard, now)
 	}
 	t.handovers = slices.DeleteFunc(t.handovers, func(h *shardHandover) bool {
 		return slices.ContainsFunc(h.shards, func(shard int) bool { return slices.Contains(m.shards, shard) })
 	})
-	t.m.recoverUnfinished(m.shards)
-	t.m.externals.triggerRead()
+	t.m.waker.RecoverUnfinished(m.shards)
+	t.m.externals.TriggerRead()
 }
 
 // loseShards refuses further commands for the tasks of some shards, and puts those in memory to
 // rest.
 func (t *tasks) loseShards(c actor.Context, m loseShards) {
 	for _, shard := range m.shards {
-		t.m.owned.since[shard].Store(0)
+		t.m.owned.DropShard(shard)
 	}
 	for _, id := range slices.Sorted(maps.Keys(t.waiters)) {
-		if !t.m.owned.ownsTask(id) {
+		if !t.m.owned.OwnsTask(id) {
 			for _, w := range t.waiters[id] {
 				w.done("", errMoved(id))
 			}
@@ -51,12 +52,12 @@ func (t *tasks) loseShards(c actor.Context, m loseShards) {
 	t.handovers = append(t.handovers, h)
 	t.watchHandover(h, handoverWarnAfter)
 	for _, id := range slices.Sorted(maps.Keys(t.pauses)) {
-		if !t.m.owned.ownsTask(id) {
+		if !t.m.owned.OwnsTask(id) {
 			t.reviveTask(c, id) // its pause would delay all the others
 		}
 	}
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
-		if e := el.Value.(*taskEntry); !t.m.owned.ownsTask(e.id) {
+		if e := el.Value.(*taskEntry); !t.m.owned.OwnsTask(e.id) {
 			t.tasksToMove = append(t.tasksToMove, e)
 		}
 	}
@@ -74,7 +75,7 @@ func (t *tasks) handOverMore() {
 	for len(t.tasksToMove) > 0 && t.restAsked < maxAsked {
 		e := t.tasksToMove[0]
 		t.tasksToMove[0], t.tasksToMove = nil, t.tasksToMove[1:]
-		if t.entries[e.id] == e && !t.m.owned.ownsTask(e.id) {
+		if t.entries[e.id] == e && !t.m.owned.OwnsTask(e.id) {
 			t.askToRest(e, true)
 		}
 	}
@@ -83,7 +84,7 @@ func (t *tasks) handOverMore() {
 // countInMemory changes the number of a shard's tasks that are in memory, or that return to it
 // after a crash.
 func (t *tasks) countInMemory(task string, by int) {
-	if t.m.owned.ownsAll {
+	if t.m.owned.OwnsAll() {
 		return
 	}
 	shard := persistence.ShardOf(task)
@@ -115,7 +116,7 @@ type handoverDelayed struct {
 }
 
 func (t *tasks) watchHandover(h *shardHandover, took time.Duration) {
-	t.m.cfg.Host.Clock.AfterFunc(took, func() { t.m.sendMessage(t.m.tasks, handoverDelayed{h, took}) })
+	t.m.work.After(took, func() { t.m.sendMessage(t.m.tasks, handoverDelayed{h, took}) })
 }
 
 // maxNamed is how many tasks that delay a handover the log names.
@@ -133,7 +134,7 @@ func (t *tasks) logDelayedHandover(m handoverDelayed) {
 		}
 	}
 	slices.Sort(held)
-	t.m.log.Warn("shards could not be handed over yet: tasks of theirs have not come to rest",
+	t.m.log.Warn("handover of shards is waiting for running commits of their tasks",
 		"shards", len(m.handover.shards), "waiting", m.took, "tasks", len(held), "first", held[:min(len(held), maxNamed)])
 	t.watchHandover(m.handover, 2*m.took)
 }
@@ -148,23 +149,23 @@ func (t *tasks) redirectMessage(message any) {
 	case cmd.reply != nil:
 		cmd.sendAnswer(commandAnswer{err: errMoved(cmd.task)})
 	case cmd.isJobReport() || isGiveBack(cmd):
-		t.m.orderForwarder.sendCommand(cmd.task, cmd.command)
+		t.m.orderForwarder.SendCommand(cmd.task, cmd.command)
 	}
 }
 
 // unknownJob is a job that this member should carry out for another member's task, but does not
 // know.
 type unknownJob struct {
-	job   jobKey
+	job   engine.JobKey
 	given int
 }
 
 // returnUnknownJob gives a job back. Any report from before the job was forgotten has arrived here
 // by now.
 func (t *tasks) returnUnknownJob(m unknownJob) {
-	task := m.job.task
-	if !t.m.owned.ownsTask(task) && t.entries[task] == nil && !t.m.orderForwarder.hasReported(m.job, m.given) {
-		t.m.orderForwarder.sendCommand(task, giveBack(m.job.at, m.given))
+	task := m.job.Task
+	if !t.m.owned.OwnsTask(task) && t.entries[task] == nil && !t.m.orderForwarder.HasReported(m.job, m.given) {
+		t.m.orderForwarder.SendCommand(task, giveBack(m.job.At, m.given))
 	}
 }
 
@@ -186,7 +187,7 @@ func (t *tasks) finishMove(c actor.Context, k *task) {
 	if e == nil {
 		return
 	}
-	if !t.m.owned.ownsTask(e.id) {
+	if !t.m.owned.OwnsTask(e.id) {
 		for _, message := range e.arrived {
 			t.redirectMessage(message)
 		}
@@ -201,10 +202,10 @@ func (t *tasks) finishMove(c actor.Context, k *task) {
 
 // recoverOrphans makes every task in memory recover the jobs of members that are gone.
 func (t *tasks) recoverOrphans(c actor.Context) {
-	recovering := t.m.recoverCommand("")
+	recovering := t.m.peers.recoverCommand("")
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
 		e := el.Value.(*taskEntry)
-		recovering.Since = t.m.owned.sinceOf(e.id)
+		recovering.Since = t.m.owned.SinceOf(e.id)
 		cmd := &taskCommand{task: e.id, command: recovering}
 		if e.retiring {
 			e.arrived = append(e.arrived, cmd)
@@ -263,12 +264,12 @@ const flushTimeout = 1000
 
 // handOver puts the task to rest because another member will own it. New commands wait with the
 // parent. Decisions get stored, their dispatches are sent, and active jobs continue.
-func (t *task) handOver(c actor.Context, later bool) {
+func (t taskResting) handOver(c actor.Context, later bool) {
 	if t.resting > restLeaving || later && t.resting == restNone {
 		return // it is resting already, or the request is outdated
 	}
 	t.resting = restLeaving
-	t.dropCut()
+	t.turnPart().dropCut()
 	switch {
 	case t.loading && t.tries > 0 && t.unreadable == nil:
 		t.leaveUnloaded(c)
@@ -276,7 +277,7 @@ func (t *task) handOver(c actor.Context, later bool) {
 		t.restLater(c, true)
 	case t.state.Status.Ended():
 		t.resting = restDone
-		c.Send(t.m.tasks, taskRested{task: t})
+		c.Send(t.m.tasks, taskRested{task: t.task})
 	case len(t.children) == 0:
 		t.commitRest(c)
 	default:
@@ -287,7 +288,7 @@ func (t *task) handOver(c actor.Context, later bool) {
 
 // leaveUnloaded releases to another member a task that this one could not load. No decisions were
 // made here.
-func (t *task) leaveUnloaded(c actor.Context) {
+func (t taskResting) leaveUnloaded(c actor.Context) {
 	t.gen++ // makes later answers of the store outdated
 	waiting := t.waiting
 	t.waiting = nil
@@ -296,11 +297,11 @@ func (t *task) leaveUnloaded(c actor.Context) {
 	}
 	t.inbox.detachOwner() // jobs from before the failure of the store continue
 	t.resting, t.movesAway = restDone, true
-	c.Send(t.m.tasks, taskRested{t, true})
+	c.Send(t.m.tasks, taskRested{t.task, true})
 }
 
 // flushSteps puts the task to rest when its step actors have dispatched everything they received.
-func (t *task) flushSteps(c actor.Context) {
+func (t taskResting) flushSteps(c actor.Context) {
 	now := t.m.nowMillis()
 	if t.flushing != nil && now-t.flushing.at < flushTimeout {
 		return
@@ -313,7 +314,7 @@ func (t *task) flushSteps(c actor.Context) {
 	t.flushChildren(c, f)
 }
 
-func (t *task) finishFlush(c actor.Context, m stepsFlushed) {
+func (t taskResting) finishFlush(c actor.Context, m stepsFlushed) {
 	switch {
 	case m.stepFlush != t.flushing || t.resting != restLeaving:
 	case !t.idleNow():

@@ -3,6 +3,7 @@ package actors_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -16,9 +17,9 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/faulty"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // ofAllSorts has plain steps, a fan-out and a nested scope, one after another.
@@ -265,7 +266,8 @@ func TestACrashingStepActorDoesNotDelayAMove(t *testing.T) {
 			a := c.join(t, cfg)
 			c.give(a, persistence.AllShards()...)
 			b := c.join(t, withFunc(l.carrier("b")))
-			id := a.begin(t, a.publish(t, jobsDeepInside), listOf(3))
+			id := a.insist(t, engine.NewTask{VersionID: a.publish(t, jobsDeepInside),
+				Params: json.RawMessage(listOf(3)), Key: "k"})
 			for range 3 {
 				<-l.begun
 			}
@@ -384,7 +386,7 @@ func TestADelayedMoveLogsItsTasks(t *testing.T) {
 	cfg.Logger, cfg.Host.Clock = slog.New(slog.NewTextHandler(&said, nil)), quick{time.Now()}
 	a := c.join(t, cfg)
 	c.give(a, persistence.AllShards()...)
-	id := a.begin(t, a.publish(t, aJobAndATimer), `{}`)
+	id := a.insist(t, engine.NewTask{VersionID: a.publish(t, aJobAndATimer), Params: json.RawMessage(`{}`), Key: "k"})
 	<-committing
 	lost := make(chan error, 1)
 	go func() { lost <- a.Lose(t.Context(), shardOf(id)) }()
@@ -412,7 +414,7 @@ func TestAnAbandonedMoveIsNotLogged(t *testing.T) {
 	}
 	// This passes the mailbox of all tasks after it: when it is answered, that has been processed.
 	require.Equal(t, flow.NotFound, flow.ErrorKindOf(a.Do(t.Context(), neighbor(id), flow.Pause{}, "")))
-	require.NotContains(t, said.String(), "could not be handed over")
+	require.NotContains(t, said.String(), "handover of shards is waiting")
 	goOn()
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 }

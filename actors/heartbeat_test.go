@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // groupedLoads is a store that, when it is armed, returns a task only after all tasks were
@@ -25,7 +25,7 @@ type groupedLoads struct {
 	all     chan struct{}
 }
 
-func (s *groupedLoads) expect(tasks ...string) {
+func (s *groupedLoads) expectLoads(tasks ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.missing, s.all = map[string]bool{}, make(chan struct{})
@@ -70,7 +70,7 @@ func TestAHeartbeatExtendsAllItsClaimsTogether(t *testing.T) {
 	}
 	require.NoError(t, th.Do(t.Context(), tasks[1], flow.Cancel{}, ""))
 	th.eventuallyEmpty(t)
-	held.expect(tasks...)
+	held.expectLoads(tasks...)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	canceled, err := th.Heartbeat(ctx, "w", jobs, "")

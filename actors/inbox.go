@@ -53,7 +53,7 @@ func (in *inbox) sendToOwner(cmd *taskCommand) {
 		in.m.sendMessage(owner, cmd)
 		return
 	}
-	in.m.orderForwarder.sendCommand(cmd.task, cmd.command)
+	in.m.orderForwarder.SendCommand(cmd.task, cmd.command)
 }
 
 // detachOwner passes the reports of this inbox and of nested ones to the orderForwarder, now and in
@@ -63,11 +63,11 @@ func (in *inbox) detachOwner() {
 	in.drainReports(in.sendReports, false)
 }
 
-// hasMoved reports whether the inbox was detached because its task moved.
-func (in *inbox) hasMoved() bool { return in.taskOwner.Load() == nil }
+// HasMoved reports whether the inbox was detached because its task moved.
+func (in *inbox) HasMoved() bool { return in.taskOwner.Load() == nil }
 
 func (in *inbox) sendReports(landed []*activeJob) {
-	in.sendToOwner(reportsOf(landed[0].key.task, landed))
+	in.sendToOwner(reportsOf(landed[0].key.Task, landed))
 }
 
 // collectReports notifies an actor that its inbox holds reports.
@@ -118,8 +118,8 @@ func (in *inbox) addReport(f *activeJob) {
 	in.expectedJobs--
 	switch {
 	case f.report == nil:
-	case in.closed || in.hasMoved():
-		in.sendToOwner(reportsOf(f.key.task, []*activeJob{f}))
+	case in.closed || in.HasMoved():
+		in.sendToOwner(reportsOf(f.key.Task, []*activeJob{f}))
 		return
 	default:
 		in.reported = append(in.reported, f)
@@ -135,7 +135,7 @@ func (in *inbox) notifyIfReady() {
 	case in.parent == nil || in.expectedJobs <= 0 || len(in.reported) >= flow.MaxReports:
 		in.notifyActor()
 	case in.lingerTimer == nil:
-		in.lingerTimer = in.m.cfg.Host.Clock.AfterFunc(reportLinger, in.notifyAfterLinger)
+		in.lingerTimer = in.m.work.After(reportLinger, in.notifyAfterLinger)
 	}
 }
 
@@ -220,9 +220,9 @@ func (in *inbox) close() {
 	in.closed = true
 }
 
-// isAbandoned reports whether no actor collects reports here anymore, because the step or an
+// IsAbandoned reports whether no actor collects reports here anymore, because the step or an
 // enclosing one has ended.
-func (in *inbox) isAbandoned() bool {
+func (in *inbox) IsAbandoned() bool {
 	for ; in != nil; in = in.parent {
 		in.mu.Lock()
 		closed := in.closed

@@ -24,7 +24,7 @@ func (k *counter) Receive(c actor.Context) {
 func TestAReportDuringTheLastDrainOfItsInboxIsNotLost(t *testing.T) {
 	const rounds, each = 3000, 300
 	var told counter
-	m := &Member{system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}
+	m := &Member{memberRuntime: memberRuntime{system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}}
 	pid := m.system.Root.Spawn(actor.PropsFromFunc(told.Receive))
 	taken := 0
 	for range rounds {

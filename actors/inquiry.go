@@ -35,24 +35,24 @@ type (
 // jobs for others.
 func (s *sessions) inquireLater() {
 	m := s.m
-	if m.cfg.Others != nil && !m.owned.ownsAll {
-		m.cfg.Host.Clock.AfterFunc(inquiryInterval, func() { m.sendMessage(m.sessions, inquireForeign{}) })
+	if m.cfg.Others != nil && !m.owned.OwnsAll() {
+		m.work.After(inquiryInterval, func() { m.sendMessage(m.sessions, inquireForeign{}) })
 	}
 }
 
 // inquireForeign asks for the jobs whose tasks belong to other members.
 func (s *sessions) inquireForeign() {
 	var due []*activeJob
-	for _, f := range s.jobsInOrder((*activeJob).isForeign) {
+	for _, f := range s.jobsInOrder(s.isForeignJob) {
 		if f.inquireNext {
 			due = append(due, f)
 		}
 		f.inquireNext = true
 	}
 	m := s.m
-	m.runBackground(func() {
+	m.work.Run(func() {
 		for some := range slices.Chunk(due, maxInquiries) {
-			if over := m.findEndedJobs(some); len(over) > 0 {
+			if over := m.carryPart().findEndedJobs(some); len(over) > 0 {
 				m.sendMessage(m.sessions, jobsUnwanted{over})
 			}
 		}
@@ -61,12 +61,12 @@ func (s *sessions) inquireForeign() {
 }
 
 // findEndedJobs returns the jobs that are known to be no longer needed.
-func (m *Member) findEndedJobs(flights []*activeJob) (over []*activeJob) {
+func (m jobCarrying) findEndedJobs(flights []*activeJob) (over []*activeJob) {
 	orders := make(engine.Orders, len(flights))
 	for i, f := range flights {
-		orders[i] = engine.Order{Task: f.key.task, Command: flow.Inquire{Address: f.key.at, Carrier: m.incarnation, Given: f.delivery}}
+		orders[i] = engine.Order{Task: f.key.Task, Command: flow.Inquire{Address: f.key.At, Carrier: m.incarnation, Given: f.delivery}}
 	}
-	ctx, cancel := m.timeoutContext(inquiryTimeout)
+	ctx, cancel := m.work.WithTimeout(inquiryTimeout)
 	defer cancel()
 	for i, o := range m.cfg.Others.Do(ctx, orders) {
 		switch flow.ErrorKindOf(o.Err) {
@@ -86,8 +86,9 @@ func (s *sessions) withdrawUnwanted(m jobsUnwanted) {
 	}
 }
 
-// isForeign reports whether a job's report goes to another member, as far as this one knows.
-func (f *activeJob) isForeign() bool {
+// isForeignJob reports whether a job belongs to a task of another member. The inbox of a task that
+// crashed before it moved is not detached, because no actor was left to do that.
+func (s *sessions) isForeignJob(f *activeJob) bool {
 	in := f.inbox.Load()
-	return in != nil && in.hasMoved()
+	return in != nil && (in.HasMoved() || !s.m.owned.OwnsTask(f.key.Task))
 }

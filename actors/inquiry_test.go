@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,8 +10,8 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // quickly joins a member to a circuit whose store has the same clock.
@@ -20,8 +21,16 @@ func (c *circuit) quickly(t *testing.T, clock quick, cfg actors.Config) *harness
 }
 
 func TestAJobIsCanceledEvenIfItsOwnerEndedBeforeTheWithdrawal(t *testing.T) {
-	for name, next := range map[string]int{"and another one has the task by now": 2, "and its carrier has the task by now": 0} {
+	for name, tt := range map[string]struct {
+		next    int  // member that owns the task in the end
+		crashes bool // the actor of the task crashes at the carrier whenever it handles a message
+	}{
+		"and another one has the task by now":      {next: 2},
+		"and its carrier has the task by now":      {next: 0},
+		"and the task had crashed before it moved": {next: 2, crashes: true},
+	} {
 		t.Run(name, func(t *testing.T) {
+			next := tt.next
 			clock := quick{time.Now()}
 			c := newCircuit(model.New(model.Options{Now: clock.Now}))
 			begun, called := make(chan string, 10), make(chan string, 10)
@@ -31,12 +40,20 @@ func TestAJobIsCanceledEvenIfItsOwnerEndedBeforeTheWithdrawal(t *testing.T) {
 				called <- j.ID()
 				return flow.Report{Error: "called off"}
 			})
-			members := []*harness{c.quickly(t, clock, cfg), c.quickly(t, clock, cfg), c.quickly(t, clock, cfg)}
+			var crashing atomic.Bool
+			fragile := cfg
+			fragile.Host.Probe = func(kind string, _ any) {
+				if kind == "task" && crashing.Load() {
+					panic("a planted crash")
+				}
+			}
+			members := []*harness{c.quickly(t, clock, fragile), c.quickly(t, clock, cfg), c.quickly(t, clock, cfg)}
 			carrier, owner := members[0], members[1]
 			c.give(carrier, persistence.AllShards()...)
 			version := carrier.publish(t, oneJob)
 			id, other := carrier.begin(t, version, `{}`), carrier.begin(t, version, `{}`)
 			jobs := []string{<-begun, <-begun}
+			crashing.Store(tt.crashes)
 			c.move(t, owner, persistence.AllShards()...)
 			c.lines[owner].drop = func() bool { return true } // the withdrawal never arrives
 			require.NoError(t, owner.Cancel(t.Context(), id, flow.Cancel{Force: true}))

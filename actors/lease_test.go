@@ -14,9 +14,9 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/faulty"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // crossing is a store that answers a renewal only when its member has left, and the member's Leave
@@ -78,8 +78,8 @@ func TestAnOutageOfTheStoreIsLoggedOnceAndWhenItIsOver(t *testing.T) {
 		}})})
 	require.Eventually(t, func() bool { return renewals.Load() > 8 }, patience, time.Millisecond)
 	th.Kill()
-	require.Equal(t, 1, strings.Count(log.String(), "the lease could not be renewed"), log.String())
-	require.Equal(t, 1, strings.Count(log.String(), "the lease is renewed again"), log.String())
+	require.Equal(t, 1, strings.Count(log.String(), "renewing the lease failed"), log.String())
+	require.Equal(t, 1, strings.Count(log.String(), "renewing the lease works again"), log.String())
 }
 
 // lagging is a store whose renewals, when it is armed, wait until they are released, or fail.

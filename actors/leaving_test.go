@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/faulty"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // askedElsewhere polls a member, and the caller leaves while a job of another member's task is

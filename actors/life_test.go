@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
 const untilApproved = `
@@ -122,7 +122,7 @@ func TestACrashedTaskActorRestartsFromTheStore(t *testing.T) {
 	var crashes atomic.Int64
 	cfg := withFunc(increment)
 	cfg.Host.Probe = func(kind string, message any) {
-		if kind == "task" && fmt.Sprintf("%T", message) == "actors.commitResult" && crashes.Add(1) == 2 {
+		if kind == "task" && fmt.Sprintf("%T", message) == "journal.Written" && crashes.Add(1) == 2 {
 			panic("a planted crash")
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // keyedPair returns two members that share the tasks, and the gauge of their jobs.
@@ -236,7 +236,7 @@ func TestPermitsForAnUnreachableMemberAreResentAtALimitedRate(t *testing.T) {
 	owner.Stirred(keysNamed("jobs:crm"))
 	store.probe(t, owner, 100)
 	require.LessOrEqual(t, store.of("jobs:crm")-before, 10, "that the same ones have not answered is no reason to decide again at once")
-	require.LessOrEqual(t, owner.Bringing(), units, "what is on its way is not sent once more")
+	require.LessOrEqual(t, owner.PendingOrders(), units, "what is on its way is not sent once more")
 }
 
 // busy is a store in which some keys change again right after each decision.

@@ -13,7 +13,7 @@ type Liveness interface {
 }
 
 // workerJoinedAt returns when a worker registered, as far as this member knows.
-func (m *Member) workerJoinedAt(worker string) int64 {
+func (m jobCarrying) workerJoinedAt(worker string) int64 {
 	if m.cfg.Workers == nil {
 		return 0
 	}
@@ -26,7 +26,7 @@ func (t *task) withSigns(cmd flow.Command) flow.Command {
 	ring, ok := cmd.(flow.Ring)
 	switch {
 	case ok && ring.Kind == flow.AlarmReturn:
-		return t.m.recoverCommand(t.id)
+		return t.m.peers.recoverCommand(t.id)
 	case !ok || ring.Kind != flow.AlarmClaim || t.m.cfg.Workers == nil:
 		return cmd
 	}

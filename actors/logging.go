@@ -11,7 +11,7 @@ import (
 
 // logContext returns the context for log lines about the task. It adds the flow and the trace id.
 func (t *task) logContext() context.Context {
-	return logids.With(t.m.ctx, func() []slog.Attr {
+	return logids.With(t.m.work.Context(), func() []slog.Attr {
 		if t.state == nil {
 			return nil
 		}

@@ -89,7 +89,7 @@ func TestAJobThatHadNotStartedIsNotLostWithItsMember(t *testing.T) {
 		th.Kill()
 		th = l.start(t)
 		for _, id := range ids { // also the task whose job is never started
-			require.Eventually(t, func() bool { return th.events(t, id, flow.AttemptReturned) > life }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return th.events(t, id, flow.AttemptRequeued) > life }, patience, time.Millisecond)
 		}
 	}
 	lost := <-l.begun

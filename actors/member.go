@@ -5,16 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/troupe-engine/troupe/actors/background"
+	"github.com/troupe-engine/troupe/actors/chores"
+	"github.com/troupe-engine/troupe/actors/externals"
+	"github.com/troupe-engine/troupe/actors/forward"
+	"github.com/troupe-engine/troupe/actors/journal"
+	"github.com/troupe-engine/troupe/actors/lease"
+	"github.com/troupe-engine/troupe/actors/limiter"
+	"github.com/troupe-engine/troupe/actors/metrics"
+	"github.com/troupe-engine/troupe/actors/shards"
+	"github.com/troupe-engine/troupe/actors/values"
+	"github.com/troupe-engine/troupe/actors/wakes"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/bounded"
 	"github.com/troupe-engine/troupe/internal/goroutines"
+	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/internal/tenure"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -49,7 +61,7 @@ type Config struct {
 	Relay Relay
 	// Trackers poll and cancel the external work that attempts wait for, by service. Work of a
 	// service without a tracker fails.
-	Trackers map[string]Tracker
+	Trackers map[string]externals.Tracker
 	// Concurrency is how many jobs of a type run at once. Default 256.
 	Concurrency map[flow.ExecType]int
 	// Workers knows which workers are alive. Those keep their claims without a heartbeat per claim.
@@ -67,9 +79,9 @@ type Config struct {
 	// Retention is how long ended tasks are kept. Default 30 days; negative means forever.
 	Retention time.Duration
 	// Chores are repeated periodically, by one member of the cluster.
-	Chores []Chore
+	Chores []chores.Chore
 	// Payloads stores large values outside the store. If nil, all values are in the store.
-	Payloads Payloads
+	Payloads values.Payloads
 	// ValuesAt describes the place of these values, for operators.
 	ValuesAt string
 	// MaxUncommitted bounds the commits that wait for the store, and the requests that wait for
@@ -116,66 +128,72 @@ func (c Config) orDefault() Config {
 	return c
 }
 
+// Tracker polls and cancels external work of a service; see externals.Tracker.
+type Tracker = externals.Tracker
+
+// Chore is periodic work on things beyond an age; see chores.Chore.
+type Chore = chores.Chore
+
+// Payloads stores large values outside the store; see values.Payloads.
+type Payloads = values.Payloads
+
 // Member is one running member: its actors and their shared parts.
 type Member struct {
 	cfg         Config
-	store       persistence.Store
-	reader      *persistence.Reader
 	log         *slog.Logger
-	system      *actor.ActorSystem
 	incarnation string
-	owned       shardOwnership
-	format      atomic.Int64 // format of new journal rows
+	owned       shards.Ownership
+	stopping    atomic.Bool
 
-	tasks          *actor.PID
-	sessions       *actor.PID
-	queue          atomic.Pointer[queue] // the queue of the sessions actor
-	committer      *committer
-	snapshots      snapshotBudget
-	timers         *timerQueue
-	loader         *loader
-	hub            *journalNotifier
-	lease          *lease
-	watchdog       *watchdog
-	metrics        *memberMetrics
-	statistics     *taskStatistics
-	goroutines     *goroutines.Pool
-	dispatcher     *dispatcher
-	orderForwarder *orderForwarder
-	clock          *endingClock
-	claimForwarder *claimForwarder
-	limiter        *limiter
-	externals      *externalWatcher
-	jobForwarder   *jobForwarder
-	migratedJobs   migratedJobs
-	outages        storeOutages
-	goneMu         sync.Mutex
-	// departed members, by incarnation, with the time of the notice
-	goneMembers map[string]flow.Departure
+	memberRuntime
+	memberActors
+	storeAccess
+	memberForwarders
+	limiter    *limiter.Limiter
+	externals  *externals.Watcher
+	waker      *wakes.Waker
+	values     *values.Values
+	peers      *otherPeers
+	metrics    *metrics.Metrics
+	statistics *metrics.Statistics
+	counts     memberCounts
+	failed     bounded.Lines // limits the log lines about failed tasks
+}
 
-	ctx             context.Context // context of the member's own work
-	cancel          context.CancelFunc
-	stopping        atomic.Bool
-	workMu          sync.Mutex
-	closed          bool           // no more background work may start
-	backgroundWork  sync.WaitGroup // the work that Kill waits for
-	backgroundCount atomic.Int64   // number of pieces of background work
+// memberRuntime runs the actors and the background work of a member.
+type memberRuntime struct {
+	system     *actor.ActorSystem
+	dispatcher *background.Dispatcher
+	goroutines *goroutines.Pool
+	clock      *background.EndingClock
+	timers     *background.Timers
+	work       *background.Work
+}
 
-	stoppedJobs atomic.Pointer[map[jobKey]*activeJob] // active jobs when the sessions actor ended
+// memberActors are the two actors of a member at the top.
+type memberActors struct {
+	tasks       *actor.PID
+	sessions    *actor.PID
+	queue       atomic.Pointer[queue]                        // the queue of the sessions actor
+	stoppedJobs atomic.Pointer[map[engine.JobKey]*activeJob] // active jobs when the sessions actor ended
+}
 
-	failed bounded.Lines // limits the log lines about failed tasks
+// storeAccess is how a member reads and writes its store.
+type storeAccess struct {
+	store     persistence.Store
+	reader    *persistence.Reader
+	lease     *lease.Lease
+	outages   *lease.Outages
+	committer *journal.Committer
+	loader    *journal.Loader
+	hub       *journal.Notifier
+}
 
-	taskActors       atomic.Int64 // task actors in memory
-	stepActors       atomic.Int64 // step actors in memory
-	steps            atomic.Int64
-	ready            atomic.Int64 // jobs that wait for this member's carriers
-	queued           atomic.Int64 // poller jobs in memory
-	messages         atomic.Int64 // requests without an answer …
-	waitingBytes     atomic.Int64 // … and the bytes of their values
-	uncommitted      atomic.Int64
-	unstoredAttempts atomic.Int64 // attempts that are decided and not stored yet
-	recoveries       atomic.Int64 // unfinished tasks that are being loaded
-	rested           atomic.Int64
+// memberForwarders bring orders, claims and jobs to other members.
+type memberForwarders struct {
+	orderForwarder *forward.Orders
+	claimForwarder *forward.Claims
+	jobForwarder   *forward.Jobs
 }
 
 // maxIdle is how many idle goroutines are kept for work that may block.
@@ -184,44 +202,51 @@ const maxIdle = 256
 // Start joins the store and starts the member. Unfinished tasks are loaded and continue.
 func Start(ctx context.Context, cfg Config) (*Member, error) {
 	cfg = cfg.orDefault()
-	pool, dispatcher := goroutines.New(maxIdle), newDispatcher()
+	pool, dispatcher := goroutines.New(maxIdle), background.NewDispatcher()
 	cfg.Host = cfg.Host.orDefault(pool, dispatcher)
-	clock := newEndingClock(cfg.Host.Clock)
+	clock := background.NewEndingClock(cfg.Host.Clock)
 	cfg.Host.Clock = clock
-	m := &Member{cfg: cfg, goroutines: pool, dispatcher: dispatcher, clock: clock, store: cfg.Store,
-		reader: cfg.Reader, log: cfg.Logger, hub: newHub(), goneMembers: map[string]flow.Departure{},
-		outages: storeOutages{log: cfg.Logger, byMessage: map[string]*storeOutage{}}}
-	if err := m.joinStore(ctx); err != nil {
+	m := &Member{cfg: cfg, log: cfg.Logger,
+		memberRuntime: memberRuntime{goroutines: pool, dispatcher: dispatcher, clock: clock},
+		storeAccess:   storeAccess{store: cfg.Store, reader: cfg.Reader, hub: journal.NewNotifier()}}
+	if err := m.wirePart().joinStore(ctx); err != nil {
 		return nil, err
 	}
 	if p := cfg.Payloads; p != nil {
-		p.Aside(dispatcher.runAside)
+		p.Aside(dispatcher.RunAside)
 	}
-	m.timers = &timerQueue{now: m.nowMillis, clock: cfg.Host.Clock}
-	m.loader = &loader{m: m}
-	m.orderForwarder, m.claimForwarder = newOrderForwarder(m), newClaimForwarder(m)
-	m.limiter = newLimiter(m)
-	m.externals = newExternals(m)
-	m.metrics, m.statistics = newMetrics(m), newStatistics(m)
-	m.jobForwarder = &jobForwarder{m: m, lineByCarrier: map[string]*jobLine{}}
-	m.spawnActors()
-	m.lease.keepRenewing()
-	if m.owned.ownsAll {
-		m.recoverUnfinished(nil)
-		m.limiter.enqueueShards(nil)
+	m.timers = background.NewTimers(m.nowMillis, cfg.Host.Clock)
+	m.loader = journal.NewLoader(journal.LoaderConfig{Store: m.store, Fold: m.reader.Fold, Work: m.work, Outages: m.outages,
+		FoldsSlowly: cfg.Payloads != nil})
+	m.peers = newPeers(m)
+	m.values = values.New(values.Config{Payloads: cfg.Payloads, Limits: cfg.Limits, Store: m.store, Now: m.nowMillis, Work: m.work})
+	m.wirePart().startForwarders()
+	m.limiter = limiter.New(m.wirePart().limiterConfig())
+	m.externals = externals.New(externals.Config{Store: m.store, Incarnation: m.incarnation, Shards: &m.owned,
+		Now: m.nowMillis, Work: m.work, Outages: m.outages, Log: m.log, IsStopping: m.stopping.Load,
+		Trackers: cfg.Trackers, OffloadValue: m.values.Offload, SendOrder: m.sendOrder})
+	m.waker = wakes.New(wakes.Config{Store: m.store, Shards: &m.owned, Now: m.nowMillis, Work: m.work, Outages: m.outages,
+		IsStopping: m.stopping.Load, Uncommitted: m.counts.uncommitted.Load, MaxUncommitted: int64(cfg.MaxUncommitted / 2),
+		Wake: func(tasks []string, onLoaded func()) { m.sendMessage(m.tasks, wakeTasks{tasks, onLoaded}) }})
+	m.wirePart().startMetrics()
+	m.wirePart().spawnActors()
+	m.lease.KeepRenewing()
+	if m.owned.OwnsAll() {
+		m.waker.RecoverUnfinished(nil)
+		m.limiter.EnqueueShards(nil)
 	}
-	m.limiter.sweepKeys()
-	m.externals.triggerRead()
-	m.lookForWakes()
-	m.doChores()
-	m.statistics.sendPeriodically()
-	m.forgetDeliveries()
+	m.limiter.SweepKeys()
+	m.externals.TriggerRead()
+	m.waker.LookForDue()
+	chores.New(chores.Config{Store: m.store, Shards: &m.owned, Now: m.nowMillis, Work: m.work, Log: m.log,
+		Retention: cfg.Retention, Others: cfg.Chores}).StartAll()
+	m.statistics.SendPeriodically()
 	return m, nil
 }
 
 // joinStore registers the member in the store and takes a lease. A member without others owns
 // everything.
-func (m *Member) joinStore(ctx context.Context) error {
+func (m memberWiring) joinStore(ctx context.Context) error {
 	cfg := &m.cfg
 	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster,
 		URL: cfg.URL, Gossip: cfg.Gossip, Version: cfg.Version, Format: flow.Format, Seal: cfg.Seal,
@@ -230,72 +255,102 @@ func (m *Member) joinStore(ctx context.Context) error {
 		return fmt.Errorf("joining the store: %w", err)
 	}
 	m.incarnation = incarnation
-	m.lease = &lease{m: m}
-	m.watchdog = newWatchdog(m)
-	m.ctx, m.cancel = context.WithCancel(tenure.With(context.WithoutCancel(ctx), m.lease.isHeld))
-	if err := m.lease.renew(ctx); err != nil {
-		m.cancel()
+	m.lease = lease.New(lease.Config{Store: m.store, Incarnation: incarnation, Member: cfg.Name, TTL: cfg.Lease, Log: m.log,
+		Changed: cfg.Changed, CancelCalls: func(before time.Time) { m.committer.CancelCallsBefore(before) }})
+	m.work = background.New(tenure.With(context.WithoutCancel(ctx), m.lease.IsHeld),
+		host.Host{Go: cfg.Host.Go, Clock: cfg.Host.Clock, Park: cfg.Host.Park})
+	m.lease.SetWork(m.work)
+	m.outages = lease.NewOutages(m.log, m.work)
+	if err := m.lease.Renew(ctx); err != nil {
+		m.work.Cancel()
 		return fmt.Errorf("taking the lease: %w", err)
 	}
 	if cfg.Others == nil && !m.store.Locked() {
-		if err := m.becomeSoleMember(ctx); err != nil {
-			m.cancel()
+		if err := m.lease.BecomeSoleMember(ctx, m.store); err != nil {
+			m.work.Cancel()
 			return err
 		}
 	}
 	if cfg.Others == nil || m.store.Locked() {
-		m.owned.ownAll(m.nowMillis())
+		m.owned.OwnAll(m.nowMillis())
 	}
 	return nil
 }
 
-func (m *Member) spawnActors() {
+func (m memberWiring) spawnActors() {
 	m.system = actor.NewActorSystem(
 		libraryLog(m.log),
 		// The last sender to a stopped actor leaves a goroutine for this long.
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
-	m.sessions = m.spawnActor(func() actor.Actor { return newSessions(m) })
-	m.committer = newCommitter(m)
-	m.snapshots.m = m
-	m.tasks = m.spawnActor(func() actor.Actor { return newTasks(m) })
+	m.sessions = m.spawnActor(func() actor.Actor { return newSessions(m.Member) })
+	m.committer = m.newCommitter()
+	m.tasks = m.spawnActor(func() actor.Actor { return newTasks(m.Member) })
 	m.sendMessage(m.tasks, sweepTasks{})
+}
+
+func (m memberWiring) startForwarders() {
+	cfg := forward.Config{Others: m.cfg.Others, Shards: &m.owned, Now: m.nowMillis, Work: m.work, Log: m.log,
+		IsAlive: m.peers.isMemberAlive, RecoverTask: func(task string) {
+			m.sendMessage(m.tasks, &taskCommand{task: task, command: m.peers.recoverCommand(task)})
+		}}
+	m.orderForwarder, m.claimForwarder, m.jobForwarder = forward.NewOrders(cfg), forward.NewClaims(cfg), forward.NewJobs(cfg)
+}
+
+func (m memberWiring) limiterConfig() limiter.Config {
+	cfg := limiter.Config{Store: m.store, Incarnation: m.incarnation, Shards: &m.owned, Now: m.nowMillis,
+		Work: m.work, Outages: m.outages, Log: m.log, IsStopping: m.stopping.Load, SendOrder: m.sendOrder}
+	if others := m.cfg.Others; others != nil {
+		cfg.NotifyKeyOwners, cfg.Forward = others.Stir, m.orderForwarder.Enqueue
+	}
+	return cfg
+}
+
+// sendOrder delivers an order to a task of this member. It calls answered with the task's answer.
+func (m *Member) sendOrder(o engine.Order, answered func(err error)) {
+	m.sendMessage(m.tasks, &taskCommand{task: o.Task, command: o.Command, reply: func(a commandAnswer) { answered(a.err) }})
+}
+
+func (m memberWiring) startMetrics() {
+	m.statistics = metrics.NewStatistics(metrics.StatisticsConfig{Store: m.store, Now: m.nowMillis, Work: m.work, Outages: m.outages})
+	c := &m.counts
+	m.metrics = metrics.New(metrics.Sources{Tasks: c.taskActors.Load, Steps: c.stepActors.Load, Ready: c.waitingInMemory,
+		Messages: c.messages.Load, Uncommitted: c.uncommitted.Load, LeaseLeft: m.lease.RemainingTime,
+		KeysWaiting: m.limiter.CountPending, StatisticsLag: m.statistics.LagSeconds, StepsEnded: &c.steps, Rested: &c.rested,
+		Rulings: &m.limiter.Rulings, FailedRulings: &m.limiter.Failures, Nodes: m.cfg.NodeMetrics})
+}
+
+// Collectors returns the member's metrics for Prometheus.
+func (m *Member) Collectors() []prometheus.Collector { return m.metrics.Collectors() }
+
+func (m memberWiring) newCommitter() *journal.Committer {
+	cfg := journal.CommitterConfig{Store: m.store, Incarnation: m.incarnation, Work: m.work, Health: m.lease.Watchdog,
+		Outages: m.outages, Send: m.sendMessage, Uncommitted: &m.counts.uncommitted,
+		Observe: func(tasks int, took time.Duration) { m.metrics.ObserveCommit(tasks, took) }}
+	if p := m.cfg.Payloads; p != nil {
+		cfg.WriteObjects = p.WriteMade
+	}
+	return journal.NewCommitter(cfg)
 }
 
 func (m *Member) actorProps(make func() actor.Actor) *actor.Props {
 	return actor.PropsFromProducer(make, actor.WithDispatcher(m.cfg.Host.Dispatcher))
 }
 
-func (m *Member) spawnActor(make func() actor.Actor) *actor.PID {
+func (m memberWiring) spawnActor(make func() actor.Actor) *actor.PID {
 	return m.system.Root.Spawn(m.actorProps(make))
 }
 
 func (m *Member) sendMessage(pid *actor.PID, message any) { m.system.Root.Send(pid, message) }
 
 // nowMillis returns the store's time in Unix milliseconds.
-func (m *Member) nowMillis() int64 { return m.lease.now().UnixMilli() }
+func (m *Member) nowMillis() int64 { return m.lease.Now().UnixMilli() }
 
 // Now returns the store's time.
-func (m *Member) Now() time.Time { return m.lease.now() }
+func (m *Member) Now() time.Time { return m.lease.Now() }
 
 // Incarnation returns the id of this run of the member in the store.
 func (m *Member) Incarnation() string { return m.incarnation }
-
-// runBackground starts work that may block; Kill waits for it. After Kill it starts nothing.
-func (m *Member) runBackground(f func()) {
-	m.workMu.Lock()
-	defer m.workMu.Unlock()
-	if m.closed {
-		return
-	}
-	m.backgroundWork.Add(1)
-	m.backgroundCount.Add(1)
-	m.cfg.Host.Go(func() {
-		defer m.backgroundWork.Done()
-		defer m.backgroundCount.Add(-1)
-		f()
-	})
-}
 
 // Ready returns nil if the member can work: it is running and its writes reach the store. Else it
 // returns the reason.
@@ -303,12 +358,12 @@ func (m *Member) Ready() error {
 	if m.stopping.Load() {
 		return errStopping
 	}
-	held := m.lease.isHeld()
+	held := m.lease.IsHeld()
 	if !held {
-		m.watchdog.checkHealth()
+		m.lease.Watchdog.CheckHealth()
 	}
-	if reason, _ := m.watchdog.awayState(); reason != "" {
-		return errStoreAway(reason)
+	if reason, _ := m.lease.Watchdog.AwayState(); reason != "" {
+		return lease.NewAwayError(reason)
 	}
 	if !held {
 		return errOutOfTouch
@@ -333,10 +388,17 @@ var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost it
 
 // Held returns how long the member has held its lease without a failed or late renewal. After an
 // outage of the store, other members get at least that long before they count as dead.
-func (m *Member) Held() time.Duration { return m.lease.heldFor() }
+func (m *Member) Held() time.Duration { return m.lease.HeldFor() }
 
 // Lost returns a channel that is closed when the member was fenced and has to end.
-func (m *Member) Lost() <-chan struct{} { return m.lease.lostChannel() }
+func (m *Member) Lost() <-chan struct{} { return m.lease.Lost() }
+
+// Rewind reports that the store does not continue where it was.
+type Rewind = lease.Rewind
+
+// Rewound returns what happened to the store; nil if the member is not lost, or was lost for
+// another reason.
+func (m *Member) Rewound() *lease.Rewind { return m.lease.Rewound() }
 
 // restGrace bounds how long tasks may take to rest when the member stops. countGrace bounds how
 // long the store may take to accept the last statistics.
@@ -351,7 +413,7 @@ const (
 func (m *Member) Settle(ctx context.Context) {
 	settled := make(chan struct{})
 	m.sendMessage(m.sessions, awaitSettled{done: func() { close(settled) }})
-	m.waitDone(ctx, settled)
+	m.endPart().waitDone(ctx, settled)
 }
 
 // Stop accepts no more work, finishes pending commits, puts every task to rest and leaves the
@@ -361,27 +423,28 @@ func (m *Member) Stop(ctx context.Context) error {
 	if m.stopping.Swap(true) {
 		return nil
 	}
-	m.log.Info("the member stops: jobs that it carries out may finish, and tasks are put to rest", "tasks_in_memory", m.taskActors.Load())
+	m.log.Info("member stopping: running jobs may finish, and tasks are unloaded",
+		"tasks_in_memory", m.counts.taskActors.Load())
 	drained := make(chan struct{})
 	m.sendMessage(m.sessions, drainJobs{done: func() { close(drained) }})
-	m.waitDone(ctx, drained)
+	m.endPart().waitDone(ctx, drained)
 	dropped := make(chan struct{})
 	m.sendMessage(m.sessions, dropAll{done: func() { close(dropped) }})
 	rested := make(chan struct{})
 	m.sendMessage(m.tasks, restAll{done: func() { close(rested) }})
-	resting, cancel := m.detachedTimeout(ctx, restGrace)
+	resting, cancel := m.work.DetachedContext(ctx, restGrace)
 	defer cancel()
-	m.waitDone(resting, rested)
-	m.waitDone(resting, dropped)
-	counting, cancel := m.detachedTimeout(ctx, countGrace)
+	m.endPart().waitDone(resting, rested)
+	m.endPart().waitDone(resting, dropped)
+	counting, cancel := m.work.DetachedContext(ctx, countGrace)
 	defer cancel()
-	m.statistics.sendCounts(counting)
-	for !(m.limiter.isIdle() && m.orderForwarder.isEmpty() && m.statistics.sending.Load() == 0) &&
-		resting.Err() == nil && m.sleepFor(restRecheck) {
+	m.statistics.SendCounts(counting)
+	for !(m.limiter.IsIdle() && m.orderForwarder.IsEmpty() && !m.statistics.IsSending()) &&
+		resting.Err() == nil && m.work.Sleep(restRecheck) {
 	}
-	m.lease.markGivenUp()
+	m.lease.MarkGivenUp()
 	// by then the lease has expired by itself
-	leaving, cancel := m.detachedTimeout(ctx, m.cfg.Lease)
+	leaving, cancel := m.work.DetachedContext(ctx, m.cfg.Lease)
 	defer cancel()
 	err := m.store.Leave(leaving, m.incarnation)
 	m.Kill()
@@ -391,18 +454,8 @@ func (m *Member) Stop(ctx context.Context) error {
 	return nil
 }
 
-// detachedTimeout returns a context with its own timeout, independent of the end of ctx.
-func (m *Member) detachedTimeout(ctx context.Context, d time.Duration) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := m.cfg.Host.Clock.AfterFunc(d, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-	}
-}
-
-func (m *Member) waitDone(ctx context.Context, done <-chan struct{}) {
-	m.parkUntil(func() bool { return isClosed(done) || ctx.Err() != nil || isClosed(m.Lost()) })
+func (m memberEnding) waitDone(ctx context.Context, done <-chan struct{}) {
+	m.work.Park(func() bool { return host.Closed(done) || ctx.Err() != nil || host.Closed(m.Lost()) })
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -414,33 +467,20 @@ func (m *Member) waitDone(ctx context.Context, done <-chan struct{}) {
 // itself.
 func (m *Member) Kill() {
 	m.stopping.Store(true)
-	m.workMu.Lock()
-	killed := m.closed
-	m.closed = true
-	m.workMu.Unlock()
-	if killed {
+	if !m.work.Close() {
 		return
 	}
-	m.cancel()
-	m.timers.close()
-	m.hub.close()
+	m.work.Cancel()
+	m.timers.Close()
+	m.hub.Close()
 	m.system.Root.Stop(m.tasks)
 	m.system.Root.Stop(m.sessions)
-	m.awaitBackground()
+	m.endPart().awaitBackground()
 	m.goroutines.Close()
-	m.dispatcher.close()
+	m.dispatcher.Close()
 	m.system.Shutdown()
-	m.clock.close()
+	m.clock.Close()
 }
 
 // Stats returns counts of the member's current work.
-func (m *Member) Stats() Stats {
-	return Stats{
-		Actors:      map[string]int64{"task": m.taskActors.Load(), "step": m.stepActors.Load()},
-		Steps:       m.steps.Load(),
-		Ready:       m.ready.Load() + m.queued.Load(),
-		Messages:    m.messages.Load(),
-		Uncommitted: m.uncommitted.Load(),
-		Resting:     m.rested.Load(),
-	}
-}
+func (m *Member) Stats() Stats { return m.counts.readStats() }

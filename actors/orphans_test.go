@@ -2,6 +2,7 @@ package actors_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -9,10 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/faulty"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // approvalThenJobs are flows with an approval, and then jobs of a plain step, or of a step with its
@@ -36,7 +38,7 @@ type armedCommit struct {
 	cut    atomic.Bool // no task can be loaded
 }
 
-func (w *armedCommit) store(o model.Options) persistence.Store {
+func (w *armedCommit) wrapStore(o model.Options) persistence.Store {
 	w.stored = make(chan struct{}, 1)
 	return faulty.Wrap(model.New(o), faulty.Hooks{
 		Commit: func(string, []persistence.Commit) faulty.Fault {
@@ -61,7 +63,7 @@ func TestJobsStartedByAnUnansweredCommitRunAfterAMove(t *testing.T) {
 	for name, text := range approvalThenJobs {
 		t.Run(name, func(t *testing.T) {
 			w := &armedCommit{then: func() error { return faulty.ErrLost }}
-			c, l, a, b := newPair(t, w.store(model.Options{}))
+			c, l, a, b := newPair(t, w.wrapStore(model.Options{}))
 			close(l.free)
 			id := a.begin(t, a.publish(t, text), `{}`)
 			w.armed.Store(true)
@@ -86,10 +88,10 @@ func TestJobsUnsentBecauseOfACrashDuringAMoveAreCarriedOut(t *testing.T) {
 				<-release
 				return nil
 			}}
-			c, l := newCircuit(w.store(model.Options{})), newLedger().freed()
+			c, l := newCircuit(w.wrapStore(model.Options{})), newLedger().freed()
 			cfg := withFunc(l.carrier("a"))
 			cfg.Host.Probe = func(_ string, message any) {
-				if fmt.Sprintf("%T", message) == "actors.commitResult" && len(w.stored) > 0 {
+				if fmt.Sprintf("%T", message) == "journal.Written" && len(w.stored) > 0 {
 					<-w.stored
 					panic("a planted crash")
 				}
@@ -118,7 +120,7 @@ func TestJobsUnsentBecauseOfACrashDuringAMoveAreCarriedOut(t *testing.T) {
 func TestACarrierIsAskedAgainForJobsThatHaveNotEnded(t *testing.T) {
 	clock := quick{time.Now()}
 	w := &armedCommit{then: func() error { return faulty.ErrLost }}
-	c, l := newCircuit(w.store(model.Options{Now: clock.Now})), newLedger().freed()
+	c, l := newCircuit(w.wrapStore(model.Options{Now: clock.Now})), newLedger().freed()
 	var members [2]*harness
 	for i := range members {
 		cfg := withFunc(l.carrier(fmt.Sprint(i)))
@@ -129,7 +131,8 @@ func TestACarrierIsAskedAgainForJobsThatHaveNotEnded(t *testing.T) {
 	var asked atomic.Int64
 	c.lines[b].drop = func() bool { return asked.Add(1) <= 2 }
 	c.give(a, persistence.AllShards()...)
-	id := a.begin(t, a.publish(t, approvalThenJobs["a plain step"]), `{}`)
+	id := a.insist(t, engine.NewTask{VersionID: a.publish(t, approvalThenJobs["a plain step"]),
+		Params: json.RawMessage(`{}`), Key: "k"})
 	w.cut.Store(true)
 	w.armed.Store(true)
 	go func() { _ = a.Do(t.Context(), id, approved, "") }()

@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -50,13 +49,13 @@ type (
 
 // Gain makes the member the owner of shards: it loads their unfinished and due tasks.
 func (m *Member) Gain(shards []int) {
-	if m.owned.ownsAll || len(shards) == 0 {
+	if m.owned.OwnsAll() || len(shards) == 0 {
 		return
 	}
 	shards = slices.Clone(shards)
 	m.sendMessage(m.tasks, shardsGained{shards})
-	m.runBackground(func() { m.wakeDue(shards) })
-	m.limiter.enqueueShards(shards)
+	m.work.Run(func() { m.waker.WakeDue(shards) })
+	m.limiter.EnqueueShards(shards)
 	if m.cfg.Gained != nil {
 		m.cfg.Gained()
 	}
@@ -64,15 +63,15 @@ func (m *Member) Gain(shards []int) {
 
 // Shards returns the shards that the member owns, nil if all. The result is a hint, since they may
 // change at any time.
-func (m *Member) Shards() persistence.ShardSet { return m.owned.ownedShards() }
+func (m *Member) Shards() persistence.ShardSet { return m.owned.OwnedShards() }
 
 // Lose hands shards over. Commands for their tasks are refused (flow.Moved), and the tasks rest
 // after their decisions are stored. Jobs that this member carries out for them continue and report
 // to the new owners. When Lose returns nil, none of the tasks is in memory and no writes for them
 // are pending. After an error the caller may repeat Lose, or Gain returns the shards.
 func (m *Member) Lose(ctx context.Context, shards []int) error {
-	if m.owned.ownsAll {
-		return flow.Errorf(flow.Conflict, "the member is alone on its store: there is nobody to hand its tasks to")
+	if m.owned.OwnsAll() {
+		return flow.Errorf(flow.Conflict, "the member is alone on its store: there is no other member to take its tasks")
 	}
 	done := make(chan struct{}, 1)
 	m.sendMessage(m.tasks, loseShards{slices.Clone(shards), func() { done <- struct{}{} }})
@@ -80,11 +79,11 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 		return err
 	}
 	// with commits of an actor that crashed, or jobs in flight to other members
-	for m.committer.isWritingFor(shards) || m.jobForwarder.isSendingFor(shards) {
+	for m.committer.IsWritingFor(shards) || m.jobForwarder.IsSendingFor(shards) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !m.sleepFor(restRecheck) {
+		if !m.work.Sleep(restRecheck) {
 			return errLeaving
 		}
 	}
@@ -94,47 +93,12 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 // Gone reports that another member has left in order, or was fenced. Its jobs for tasks of this
 // member are recovered.
 func (m *Member) Gone(incarnation string, left bool) {
-	m.forgetGone()
-	m.goneMu.Lock()
-	m.goneMembers[incarnation] = flow.Departure{Member: incarnation, At: m.nowMillis(), Left: left}
-	m.goneMu.Unlock()
+	m.peers.markGone(incarnation, left)
 	m.sendMessage(m.tasks, memberGone{incarnation})
 	m.sendMessage(m.sessions, rescanJobs{})
-	if r := m.sharingRelay(); r != nil {
+	if r := m.carryPart().sharingRelay(); r != nil {
 		r.Gone(incarnation)
 	}
-}
-
-// forgetGone forgets members that departed long ago. No task waits for their workers anymore, and
-// no view calls them alive.
-func (m *Member) forgetGone() {
-	now, alive := m.nowMillis(), m.cfg.Others.Alive()
-	m.goneMu.Lock()
-	defer m.goneMu.Unlock()
-	maps.DeleteFunc(m.goneMembers, func(incarnation string, d flow.Departure) bool {
-		return now > d.At+m.returnGrace().Milliseconds()+goneFor && !slices.Contains(alive, incarnation)
-	})
-}
-
-// goneFor is how long, in milliseconds, a departure is remembered after the time in which its
-// workers may return.
-const goneFor = 60_000
-
-// aliveMembers returns the other members whose jobs continue when this one loads a task. A member
-// that was reported gone is not alive, whatever the cluster's view says.
-func (m *Member) aliveMembers() []string {
-	if m.cfg.Others == nil {
-		return nil
-	}
-	m.goneMu.Lock()
-	defer m.goneMu.Unlock()
-	return slices.DeleteFunc(slices.Clone(m.cfg.Others.Alive()),
-		func(incarnation string) bool { return m.goneMembers[incarnation].Member != "" })
-}
-
-// isMemberAlive reports whether another member is alive.
-func (m *Member) isMemberAlive(incarnation string) bool {
-	return slices.Contains(m.aliveMembers(), incarnation)
 }
 
 // Carry makes this member carry out jobs of other members' tasks, or withdraw some. It reports the
@@ -156,24 +120,15 @@ func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
 // Credited stores for which jobs workers are attached to another member. Credits of a member that
 // is not known to be alive are ignored: jobs sent to it might be taken for lost.
 func (m *Member) Credited(c *engine.Credits) {
-	r := m.sharingRelay()
-	if r == nil || !m.isMemberAlive(c.Member) {
+	r := m.carryPart().sharingRelay()
+	if r == nil || !m.peers.isMemberAlive(c.Member) {
 		return
 	}
 	r.Credited(c)
 	// it was reported gone meanwhile, perhaps to the relay before these credits
-	if !m.isMemberAlive(c.Member) {
+	if !m.peers.isMemberAlive(c.Member) {
 		r.Gone(c.Member)
 	}
-}
-
-// sharingRelay returns the relay if it shares jobs with other members' relays, else nil.
-func (m *Member) sharingRelay() Sharing {
-	r, _ := m.cfg.Relay.(Sharing)
-	if m.cfg.Others == nil {
-		return nil
-	}
-	return r
 }
 
 // Heard receives news from another member.

@@ -15,16 +15,16 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/faulty"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestAnOutageOfTheStoreIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 	for call, what := range map[string]string{
-		"Rule":       "who is given a key could not be decided",
-		"Commit":     "a batch could not be written",
-		"Unfinished": "unfinished tasks could not be read from the store",
+		"Rule":       "deciding about a concurrency key failed",
+		"Commit":     "writing a batch failed",
+		"Unfinished": "reading unfinished tasks failed",
 	} {
 		t.Run(what, func(t *testing.T) {
 			var failures atomic.Int64
@@ -48,9 +48,9 @@ func TestAnOutageOfTheStoreIsLoggedWhenItBeginsAndWhenItIsOver(t *testing.T) {
 			cfg.Store, cfg.Logger, cfg.Host.Clock = store, slog.New(slog.NewTextHandler(said, nil)), quick{time.Now()}
 			th := start(t, cfg)
 			th.ended(t, th.insist(t, engine.NewTask{VersionID: th.publish(t, ofOneKey), Key: "k"}))
-			over := fmt.Sprintf("the store works again\" what=%q failed=4", what)
+			over := fmt.Sprintf("store works again\" after=%q failures=4", what)
 			require.Eventually(t, func() bool { return strings.Contains(said.String(), over) }, patience, time.Millisecond)
-			require.Equal(t, 1, strings.Count(said.String(), what+": trying on"))
+			require.Equal(t, 1, strings.Count(said.String(), what+", retrying"))
 			require.Equal(t, 1, strings.Count(said.String(), over))
 		})
 	}
@@ -72,7 +72,7 @@ func TestATaskThatTheStoreDoesNotReturnIsAnOutage(t *testing.T) {
 	th.eventuallyEmpty(t)
 	failures.Store(3)
 	require.NoError(t, th.Do(t.Context(), id, flow.Signal{Key: "ok", Value: json.RawMessage(`true`)}, ""))
-	require.Equal(t, 1, strings.Count(said.String(), "could not be loaded from the store: trying on"))
-	require.Equal(t, 1, strings.Count(said.String(), `the store works again" what="tasks could not be loaded from the store" failed=3`))
-	require.NotContains(t, said.String(), "a task could not be loaded")
+	require.Equal(t, 1, strings.Count(said.String(), "loading tasks failed, retrying"))
+	require.Equal(t, 1, strings.Count(said.String(), `store works again" after="loading tasks failed" failures=3`))
+	require.NotContains(t, said.String(), "loading a task failed")
 }

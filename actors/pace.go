@@ -35,7 +35,7 @@ func (p *stepPace) waitTime(now int64) time.Duration {
 }
 
 // recordCut records the rest of a decision that was cut because it was long.
-func (t *task) recordCut(d flow.Decision, steps int) {
+func (t taskTurns) recordCut(d flow.Decision, steps int) {
 	if d.More == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (t *task) recordCut(d flow.Decision, steps int) {
 // resumeCutLater schedules the rest of cut decisions. They continue after their results are stored,
 // so that those do not pile up, and after messages that other actors have received by then. They
 // also wait until the task's pace allows it.
-func (t *task) resumeCutLater(c actor.Context) {
+func (t taskTurns) resumeCutLater(c actor.Context) {
 	if len(t.cutCommands) == 0 || t.cutScheduled {
 		return
 	}
@@ -56,17 +56,17 @@ func (t *task) resumeCutLater(c actor.Context) {
 	t.resumeCutAfter(c, t.pace.waitTime(t.cutAt))
 }
 
-func (t *task) resumeCutAfter(c actor.Context, wait time.Duration) {
+func (t taskTurns) resumeCutAfter(c actor.Context, wait time.Duration) {
 	m, self, gen := t.m, c.Self(), t.gen
 	send := func() { m.sendMessage(self, resumeCut{gen}) }
 	if wait > 0 {
-		m.cfg.Host.Clock.AfterFunc(wait, send)
+		m.work.After(wait, send)
 		return
 	}
 	m.cfg.Host.Dispatcher.Schedule(send)
 }
 
-func (t *task) resumeCut(c actor.Context, m resumeCut) {
+func (t taskTurns) resumeCut(c actor.Context, m resumeCut) {
 	if m.gen != t.gen || t.loading || !t.cutScheduled {
 		return
 	}
@@ -84,7 +84,7 @@ func (t *task) resumeCut(c actor.Context, m resumeCut) {
 
 // dropCut drops the rests that continue by themselves after the next load. Until then the task
 // counts as unfinished, whatever its state looks like.
-func (t *task) dropCut() {
+func (t taskTurns) dropCut() {
 	all := len(t.cutCommands)
 	t.cutCommands = slices.DeleteFunc(t.cutCommands, func(cmd flow.Command) bool {
 		_, leaving := cmd.(flow.Leave)

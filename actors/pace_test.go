@@ -61,7 +61,7 @@ func TestACutDecisionContinuesAfterItsRowIsStored(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if name := fmt.Sprintf("%T", message); actor == "task" &&
-			(strings.HasSuffix(name, ".resumeCut") || strings.HasSuffix(name, ".commitResult")) {
+			(strings.HasSuffix(name, ".resumeCut") || strings.HasSuffix(name, ".Written")) {
 			got = append(got, name)
 		}
 	}}})

@@ -6,25 +6,8 @@ import (
 	"fmt"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 )
-
-// parkUntil is called before every wait of the member itself. With the real host it returns at once
-// and the wait blocks by itself; the simulator returns when the wait has ended.
-func (m *Member) parkUntil(over func() bool) {
-	if m.cfg.Host.Park != nil {
-		m.cfg.Host.Park(over)
-	}
-}
-
-// isClosed reports whether a channel without values is closed. A nil channel never is.
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
 
 // errTimeUp ends a wait at the time limit of its caller.
 var errTimeUp = errors.New("the time is up")
@@ -38,8 +21,8 @@ var errLost = flow.Errorf(flow.Busy, "the member was fenced off, since its lease
 // that the result does not depend on chance.
 func answerOf[T any](ctx context.Context, m *Member, done <-chan T, timeUp <-chan struct{}) (T, error) {
 	lost := m.Lost()
-	m.parkUntil(func() bool {
-		return len(done) > 0 || isClosed(timeUp) || isClosed(lost) || ctx.Err() != nil || m.ctx.Err() != nil
+	m.work.Park(func() bool {
+		return len(done) > 0 || host.Closed(timeUp) || host.Closed(lost) || ctx.Err() != nil || m.work.HasEnded()
 	})
 	select {
 	case v := <-done:
@@ -47,7 +30,7 @@ func answerOf[T any](ctx context.Context, m *Member, done <-chan T, timeUp <-cha
 	case <-timeUp:
 	case <-lost:
 	case <-ctx.Done():
-	case <-m.ctx.Done():
+	case <-m.work.Context().Done():
 	}
 	var none T
 	switch {
@@ -55,9 +38,9 @@ func answerOf[T any](ctx context.Context, m *Member, done <-chan T, timeUp <-cha
 		return <-done, nil
 	case ctx.Err() != nil:
 		return none, fmt.Errorf("waiting for an answer: %w", ctx.Err())
-	case m.ctx.Err() != nil:
+	case m.work.HasEnded():
 		return none, errLeaving
-	case isClosed(lost):
+	case host.Closed(lost):
 		return none, errLost
 	}
 	return none, errTimeUp

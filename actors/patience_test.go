@@ -7,19 +7,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/actors/background"
+	"github.com/troupe-engine/troupe/actors/journal"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 func TestAnUnavailableStoreIsRetriedEverySecond(t *testing.T) {
 	for try := range 1000 {
-		require.LessOrEqual(t, storePause(try), time.Second)
+		require.LessOrEqual(t, background.StorePause(try), time.Second)
 	}
 }
 
 func TestATaskIsLoadedSoonAfterAnOutage(t *testing.T) {
 	away := fmt.Errorf("load: %w", persistence.ErrUnavailable)
 	for try := range 1000 {
-		require.LessOrEqual(t, reloadPause(storeReadError{away}, try), time.Second)
+		require.LessOrEqual(t, reloadPause(journal.StoreReadError{Err: away}, try), time.Second)
 	}
 	require.Greater(t, reloadPause(away, 1000), time.Second, "of one task")
 }
@@ -47,7 +49,7 @@ func TestATaskRestsWithASnapshotWhereThatIsWorthIt(t *testing.T) {
 		{large - 1, large, false},
 		{large, large, true}, // there was no room for its checkpoint
 	} {
-		task := task{journal: tt.journal, snapshot: tt.snapshot}
-		require.Equal(t, tt.want, task.restsWithSnapshot(), "%d bytes of rows behind %d", tt.journal, tt.snapshot)
+		task := task{rowState: rowState{journal: tt.journal, snapshot: tt.snapshot}}
+		require.Equal(t, tt.want, taskJournal{&task}.restsWithSnapshot(), "%d bytes of rows behind %d", tt.journal, tt.snapshot)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // poison crashes the actors of one task at messages that contain a text.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-engine/troupe/actors/background"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -23,7 +24,7 @@ type effectPerformer struct {
 	childrenByScope map[string]*stepChild // the same, by the scope inside the step
 	alarms          alarmHeap
 	pruneAlarmsAt   int // number of alarms at which idle ones are removed next
-	timer           *actorTimer
+	timer           *background.Timer
 	closed          bool // spawning while the actor stops would block the stop forever
 }
 
@@ -56,7 +57,7 @@ type outstandingEffects struct {
 
 func (h *effectPerformer) bindActor(self *actor.PID, scope string, in *inbox) {
 	h.self, h.scope, h.inbox = self, scope, in
-	h.timer = newTimer(func() { h.m.sendMessage(self, alarmsDue{}) })
+	h.timer = background.NewTimer(func() { h.m.sendMessage(self, alarmsDue{}) })
 	in.setActor(self)
 }
 
@@ -114,7 +115,7 @@ func (h *effectPerformer) sendJobEffects(c actor.Context, effects []flow.Effect)
 func concernsSessions(effects []flow.Effect) bool {
 	for _, e := range effects {
 		switch e := e.(type) {
-		case flow.Dispatch, flow.Reclaim, flow.Withdraw:
+		case flow.Dispatch, flow.Reclaim, flow.Withdraw, flow.WaitEnded:
 			return true
 		case flow.Over:
 			if e.Queue {
@@ -196,7 +197,7 @@ func (h *effectPerformer) childForEffect(e flow.Effect) *stepChild {
 
 func isJobEffect(e flow.Effect) bool {
 	switch e.(type) {
-	case flow.Dispatch, flow.Reclaim, flow.Over, flow.Withdraw:
+	case flow.Dispatch, flow.Reclaim, flow.Over, flow.Withdraw, flow.WaitEnded:
 		return true
 	}
 	return false
@@ -225,6 +226,8 @@ func addressOf(e flow.Effect) (a flow.Address, unit bool) {
 	case flow.Over:
 		return e.Address, true
 	case flow.Withdraw:
+		return e.Address, true
+	case flow.WaitEnded:
 		return e.Address, true
 	case flow.Alarm:
 		return e.Address, e.Kind == flow.AlarmAttempt || e.Kind == flow.AlarmClaim ||
@@ -257,14 +260,14 @@ func (h *effectPerformer) performDirectly(c actor.Context, e flow.Effect, brief 
 			h.spawnStep(c, e.Address)
 		}
 	case flow.Track, flow.Recall:
-		h.m.externals.triggerRead()
+		h.m.externals.TriggerRead()
 	case flow.Adrift:
-		h.m.externals.cancelOrphaned(e.Jobs)
+		h.m.externals.CancelOrphaned(e.Jobs)
 	case flow.Ask:
-		h.m.limiter.notifyKeyChange(e.Key, false)
+		h.m.limiter.NotifyKeyChange(e.Key, false)
 	case flow.Release:
 		if !e.Used {
-			h.m.limiter.notifyKeyChange(e.Key, false)
+			h.m.limiter.NotifyKeyChange(e.Key, false)
 		}
 	}
 }
@@ -353,5 +356,5 @@ func (h *effectPerformer) resetPerformer(c actor.Context, landed func([]*activeJ
 
 func (h *effectPerformer) close() {
 	h.closed = true
-	h.m.timers.setTimer(h.timer, 0)
+	h.m.timers.Set(h.timer, 0)
 }

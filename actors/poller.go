@@ -12,7 +12,7 @@ import (
 // larger. Jobs beyond the limits are not claimed.
 const (
 	maxJobs     = 1000
-	maxJobBytes = 8 << 20
+	maxJobBytes = engine.MaxPollBytes
 	jobBytes    = 1 << 10 // bytes of a job besides its values
 )
 

@@ -10,9 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/actors/background"
+	"github.com/troupe-engine/troupe/actors/metrics"
+	"github.com/troupe-engine/troupe/actors/values"
+	"github.com/troupe-engine/troupe/carriers"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 )
 
 // carrierPool holds a carrier of this member, its worker places, and the queue of jobs for them. A
@@ -38,13 +42,13 @@ type jobsCarried struct{ way jobRoute }
 
 // activeJob is a job that is queued on this member or being carried out.
 type activeJob struct {
-	key       jobKey
+	key       engine.JobKey
 	dispatch  flow.Effect // contains the job, which is large
 	route     jobRoute
 	jobCtx    jobContext
 	withdrawn atomic.Bool // the job is no longer needed
-	delivery  int         // how often the job was given to a carrier before
 	stage     atomic.Int32
+	delivery  int // how often the job was given to a carrier before
 	// inbox for its report; nil if the report is there already
 	inbox       atomic.Pointer[inbox]
 	report      flow.Command // nil if there is none
@@ -53,6 +57,7 @@ type activeJob struct {
 	startRecorded bool
 	// the job with its values loaded; nil if it is as dispatched. With a relay only
 	resolved atomic.Pointer[flow.Job]
+	waitEnds *waitEnds // of a function that is a flow
 
 	olderOfTask, newerOfTask *activeJob // list of the task's jobs, for the sessions actor
 }
@@ -69,7 +74,7 @@ func (f *activeJob) dispatchedJob() flow.Job { return f.dispatch.(flow.Dispatch)
 
 // enqueueJobs appends jobs to the queue.
 func (p *carrierPool) enqueueJobs(flights []*activeJob) {
-	p.m.ready.Add(int64(len(flights)))
+	p.m.counts.ready.Add(int64(len(flights)))
 	p.mu.Lock()
 	p.jobQueue = append(p.jobQueue, flights...)
 	wake := p.reservePlace()
@@ -90,7 +95,7 @@ func (p *carrierPool) reservePlace() bool {
 
 func (p *carrierPool) startWorker(wake bool) {
 	if wake {
-		p.m.runBackground(p.runWorker)
+		p.m.work.Run(p.runWorker)
 	}
 }
 
@@ -101,7 +106,7 @@ const jobsPerYield = 16
 // runWorker carries out queued jobs until none is left.
 func (p *carrierPool) runWorker() {
 	for n, f := 1, p.nextJob(nil); f != nil; n, f = n+1, p.nextJob(f) {
-		p.m.carryJob(f, p.carrier)
+		p.m.carryPart().carryJob(f, p.carrier)
 		if n%jobsPerYield == 0 {
 			runtime.Gosched()
 		}
@@ -134,11 +139,11 @@ func (p *carrierPool) nextJob(last *activeJob) *activeJob {
 }
 
 func (p *carrierPool) popJob() *activeJob {
-	for len(p.jobQueue) > 0 && !p.closed && p.m.ctx.Err() == nil {
+	for len(p.jobQueue) > 0 && !p.closed && !p.m.work.HasEnded() {
 		f := p.jobQueue[0]
 		p.jobQueue[0] = nil
 		p.jobQueue = p.jobQueue[1:]
-		p.m.ready.Add(-1)
+		p.m.counts.ready.Add(-1)
 		if f.stage.CompareAndSwap(stageQueued, stageRunning) {
 			return f
 		}
@@ -170,7 +175,7 @@ func (p *carrierPool) noteWithdrawn(f *activeJob) {
 	before := len(p.jobQueue)
 	p.jobQueue = slices.DeleteFunc(p.jobQueue, func(f *activeJob) bool { return f.stage.Load() == stageDropped })
 	p.withdrawnCount = 0
-	p.m.ready.Add(int64(len(p.jobQueue) - before))
+	p.m.counts.ready.Add(int64(len(p.jobQueue) - before))
 }
 
 // close prevents further jobs from starting.
@@ -187,22 +192,29 @@ func (p *carrierPool) isIdle() bool {
 }
 
 // carryJob carries out a job and puts its report into its actor's inbox.
-func (m *Member) carryJob(f *activeJob, carrier Carrier) {
+func (m jobCarrying) carryJob(f *activeJob, carrier Carrier) {
 	defer f.stage.Store(stageDone)
 	defer f.jobCtx.endJob()
 	job, ctx := f.dispatchedJob(), &f.jobCtx
-	m.metrics.observeDispatch(serviceOf(job.Exec), m.nowMillis()-job.EnqueuedAt)
+	m.metrics.ObserveDispatch(metrics.ServiceOf(job.Exec), m.nowMillis()-job.EnqueuedAt)
 	if m.canStart(ctx) && (!job.Again || m.recordStart(ctx, &job)) {
-		report := m.carryResolved(m.withStartListener(ctx, &job), carrier, job)
+		report := m.carryResolved(m.withFunctionHost(m.withStartListener(ctx, &job), f, &job), carrier, job)
+		lost := f.waitEnds.close()
+		if lost != nil {
+			report = values.UnresolvedReport(lost)
+		}
 		// A canceled job may have failed only because it was canceled. Its attempt has ended, or it
 		// is repeated after the next start.
-		if ctx.Err() == nil || report.Error == "" && m.ctx.Err() == nil {
-			f.report = normalizeReport(f.key.at, report)
+		if lost != nil || ctx.Err() == nil || report.Error == "" && !m.work.HasEnded() {
+			if job.Exec.Type == flow.ExecCode {
+				report.Given = job.Given
+			}
+			f.report = normalizeReport(f.key.At, report)
 		}
 	}
 	f.dispatch = nil // the job is no longer needed, and its report may wait
 	if f.withdrawn.Load() && f.hasDeferredWork() {
-		m.sendMessage(m.tasks, reportsOf(f.key.task, []*activeJob{f}))
+		m.sendMessage(m.tasks, reportsOf(f.key.Task, []*activeJob{f}))
 		f.report = nil
 	}
 	f.inbox.Swap(nil).addReport(f)
@@ -213,9 +225,9 @@ const leaseRecheck = 50 * time.Millisecond
 
 // canStart blocks a job while another member may have the lease, and with it the job. It returns
 // false if the job must not start anymore, because it was canceled or the member stops.
-func (m *Member) canStart(ctx context.Context) bool {
-	for !m.lease.isHeld() {
-		if m.stopping.Load() || isClosed(m.Lost()) || !m.sleepFor(leaseRecheck) {
+func (m jobCarrying) canStart(ctx context.Context) bool {
+	for !m.lease.IsHeld() {
+		if m.stopping.Load() || host.Closed(m.Lost()) || !m.work.Sleep(leaseRecheck) {
 			return false
 		}
 	}
@@ -225,23 +237,23 @@ func (m *Member) canStart(ctx context.Context) bool {
 // recordStart stores that a job starts now, for a job that may be crashing its carriers. So a job
 // that kills its member each time is not repeated forever. It returns false if the job is no longer
 // needed.
-func (m *Member) recordStart(ctx context.Context, job *flow.Job) bool {
+func (m jobCarrying) recordStart(ctx context.Context, job *flow.Job) bool {
 	return m.reportProgress(ctx, job.Task, flow.Begin{Address: job.Address, Carrier: m.incarnation})
 }
 
 // withStartListener returns a context that stores when the worker of a job has started it, for
 // workers that report by files.
-func (m *Member) withStartListener(ctx context.Context, job *flow.Job) context.Context {
+func (m jobCarrying) withStartListener(ctx context.Context, job *flow.Job) context.Context {
 	if !job.Exec.ByFiles() {
 		return ctx
 	}
 	task, at := job.Task, job.Address
-	return carry.Hearing(ctx, func(since int64) { m.reportProgress(ctx, task, flow.Working{Address: at, At: since}) })
+	return carriers.Hearing(ctx, func(since int64) { m.reportProgress(ctx, task, flow.Working{Address: at, At: since}) })
 }
 
 // reportProgress stores news of a running job, with retries. It returns false if the job is no
 // longer needed.
-func (m *Member) reportProgress(ctx context.Context, task string, word flow.Command) bool {
+func (m jobCarrying) reportProgress(ctx context.Context, task string, word flow.Command) bool {
 	for try := 1; ; try++ {
 		answered, err := m.reportProgressOnce(ctx, task, word)
 		if !answered {
@@ -249,7 +261,7 @@ func (m *Member) reportProgress(ctx context.Context, task string, word flow.Comm
 		}
 		switch flow.ErrorKindOf(err) {
 		case flow.Busy, flow.Moved: // the task's actor crashed, or another member owns the task now
-			if !m.sleepFor(storePause(try)) {
+			if !m.work.Sleep(background.StorePause(try)) {
 				return false
 			}
 		case flow.Conflict, flow.NotFound:
@@ -262,27 +274,27 @@ func (m *Member) reportProgress(ctx context.Context, task string, word flow.Comm
 
 // reportProgressOnce sends news of a job to its task, on whichever member that is. answered is
 // false if the job is no longer needed.
-func (m *Member) reportProgressOnce(ctx context.Context, task string, word flow.Command) (answered bool, err error) {
-	if !m.owned.ownsTask(task) {
+func (m jobCarrying) reportProgressOnce(ctx context.Context, task string, word flow.Command) (answered bool, err error) {
+	if !m.owned.OwnsTask(task) {
 		err := m.cfg.Others.Do(ctx, engine.Orders{{Task: task, Command: word}})[0].Err
-		if !isDelivered(err) {
+		if !engine.IsDelivered(err) {
 			err = flow.Errorf(flow.Busy, "%v", err)
 		}
 		return ctx.Err() == nil, err
 	}
-	a, err := m.sendRequest(withPatience(ctx), word, func(reply func(commandAnswer)) {
+	a, err := m.requestPart().sendRequest(withPatience(ctx), word, func(reply func(commandAnswer)) {
 		m.sendMessage(m.tasks, &taskCommand{task: task, command: word, reply: reply})
 	})
 	return err == nil, a.err
 }
 
 // carryResolved loads the values of a job, carries it out, and stores a large output outside.
-func (m *Member) carryResolved(ctx context.Context, carrier Carrier, job flow.Job) flow.Report {
-	job, err := m.resolveValues(ctx, job)
+func (m jobCarrying) carryResolved(ctx context.Context, carrier Carrier, job flow.Job) flow.Report {
+	job, err := m.values.Resolve(ctx, job)
 	if err != nil {
-		return unresolvedReport(err)
+		return values.UnresolvedReport(err)
 	}
-	return m.offloadOutput(job.Task, carryOut(ctx, carrier, job))
+	return m.values.OffloadOutput(job.Task, carryOut(ctx, carrier, job))
 }
 
 // carryOut lets the carrier carry out the job. A panic becomes the attempt's error.

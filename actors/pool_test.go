@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/actors/background"
+	"github.com/troupe-engine/troupe/internal/host"
 )
 
 func TestAnUnusedReleasedPlaceIsReported(t *testing.T) {
@@ -14,8 +17,8 @@ func TestAnUnusedReleasedPlaceIsReported(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			var begun []func()
 			told := 0
-			m := &Member{ctx: t.Context()}
-			m.cfg.Host.Go = func(f func()) { begun = append(begun, f) }
+			m := &Member{memberRuntime: memberRuntime{work: background.New(t.Context(),
+				host.Host{Go: func(f func()) { begun = append(begun, f) }, Clock: background.RealClock{}})}}
 			p, f := &carrierPool{m: m, limit: 1, notifySessions: func() { told++ }}, &activeJob{}
 			p.enqueueJobs([]*activeJob{f})
 			giveUp(p, f) // before the place is used
@@ -29,7 +32,8 @@ func TestAnUnusedReleasedPlaceIsReported(t *testing.T) {
 }
 
 func TestWithdrawnQueuedJobsTakeNoMemory(t *testing.T) {
-	m := &Member{ctx: t.Context()}
+	work := background.New(t.Context(), host.Host{Go: func(func()) {}, Clock: background.RealClock{}})
+	m := &Member{memberRuntime: memberRuntime{work: work}}
 	p := &carrierPool{m: m, limit: 1, running: 1} // it takes long
 	flights := make([]*activeJob, 1000)
 	for i := range flights {
@@ -40,11 +44,11 @@ func TestWithdrawnQueuedJobsTakeNoMemory(t *testing.T) {
 		f.stage.Store(stageDropped)
 		p.noteWithdrawn(f)
 	}
-	require.Less(t, m.ready.Load(), int64(200), "or the member takes no new work before the place is free")
-	require.Len(t, p.jobQueue, int(m.ready.Load()))
+	require.Less(t, m.counts.ready.Load(), int64(200), "or the member takes no new work before the place is free")
+	require.Len(t, p.jobQueue, int(m.counts.ready.Load()))
 	for range 10 {
 		require.NotNil(t, p.popJob())
 	}
 	require.Nil(t, p.popJob())
-	require.Zero(t, m.ready.Load())
+	require.Zero(t, m.counts.ready.Load())
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/actors/background"
+	"github.com/troupe-engine/troupe/actors/forward"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -25,9 +27,9 @@ type queue struct {
 	mu        sync.Mutex
 	ready     map[string][]*readyList // by service, without services that have no jobs
 	listCount int                     // number of lists
-	refs      map[jobKey]*queuedJob
+	refs      map[engine.JobKey]*queuedJob
 	// claims without an answer, with the job if it was offered again meanwhile
-	openClaims      map[jobKey]*queuedJob
+	openClaims      map[engine.JobKey]*queuedJob
 	waiting         *list.List            // of *poller: polls without an answer, oldest first
 	waiters         map[string]*list.List // the same by service
 	servicesKnown   bool                  // ready contains every service of jobs in the store
@@ -37,11 +39,11 @@ type queue struct {
 
 	firstReads int // lists that are being read from the store for the first time
 
-	rescannedAt   int64            // time of the last read of other members' jobs
-	rescanAt      int64            // time of the next one
-	rescanPages   int64            // pages read by the last one
-	deferredUntil map[jobKey]int64 // jobs that are not claimed here before a time
-	wanted        []engine.Offer   // jobs to announce to the other members
+	rescannedAt   int64                   // time of the last read of other members' jobs
+	rescanAt      int64                   // time of the next one
+	rescanPages   int64                   // pages read by the last one
+	deferredUntil map[engine.JobKey]int64 // jobs that are not claimed here before a time
+	wanted        []engine.Offer          // jobs to announce to the other members
 }
 
 type (
@@ -69,9 +71,9 @@ type (
 )
 
 func newQueue(m *Member) *queue {
-	return &queue{m: m, ready: map[string][]*readyList{}, refs: map[jobKey]*queuedJob{},
-		openClaims: map[jobKey]*queuedJob{}, waiting: list.New(), waiters: map[string]*list.List{},
-		deferredUntil: map[jobKey]int64{}}
+	return &queue{m: m, ready: map[string][]*readyList{}, refs: map[engine.JobKey]*queuedJob{},
+		openClaims: map[engine.JobKey]*queuedJob{}, waiting: list.New(), waiters: map[string]*list.List{},
+		deferredUntil: map[engine.JobKey]int64{}}
 }
 
 // offerJob gives a job to a waiting poll, or adds it to the lists of matching pollers. A list that
@@ -91,7 +93,7 @@ func (q *queue) offerJob(_ actor.Context, r *queuedJob) {
 		return
 	}
 	q.addWanted(r)
-	full := q.m.queued.Load() >= int64(q.m.cfg.MaxReady)
+	full := q.m.counts.queued.Load() >= int64(q.m.cfg.MaxReady)
 	for _, s := range lists {
 		if full {
 			s.spillFrom(r.at)
@@ -115,12 +117,12 @@ func (q *queue) isUnderClaim(r *queuedJob) bool {
 func (q *queue) addReady(s *readyList, r *queuedJob) {
 	if q.refs[r.key] == nil {
 		q.refs[r.key] = r
-		q.m.queued.Add(1)
+		q.m.counts.queued.Add(1)
 	}
 	s.insertJob(r)
 }
 
-func (q *queue) withdrawJob(key jobKey) {
+func (q *queue) withdrawJob(key engine.JobKey) {
 	if r := q.refs[key]; r != nil {
 		q.removeReady(r)
 	}
@@ -133,7 +135,7 @@ func (q *queue) removeReady(r *queuedJob) {
 	}
 	r.gone = true
 	delete(q.refs, r.key)
-	q.m.queued.Add(-1)
+	q.m.counts.queued.Add(-1)
 	for _, s := range r.lists {
 		s.noteRemoved()
 	}
@@ -181,8 +183,8 @@ func (q *queue) claimJob(p *poller, r *queuedJob) {
 func (q *queue) newClaim(p *poller, r *queuedJob) (claim flow.Claim, answered func(engine.Outcome)) {
 	p.reserveJob(r)
 	m, now := q.m, q.m.nowMillis()
-	claim = flow.Claim{Address: r.key.at, Worker: p.Worker, Token: uuid.NewString(),
-		Since: max(now, m.workerJoinedAt(p.Worker)), Until: now + m.cfg.Visibility.Milliseconds()}
+	claim = flow.Claim{Address: r.key.At, Worker: p.Worker, Token: uuid.NewString(),
+		Since: max(now, m.carryPart().workerJoinedAt(p.Worker)), Until: now + m.cfg.Visibility.Milliseconds()}
 	q.deferClaim(r.key, claim.Until)
 	q.openClaims[r.key] = nil
 	return claim, func(o engine.Outcome) { m.sendMessage(m.sessions, claimAnswered{p, r, claim, now, o}) }
@@ -222,7 +224,7 @@ func (q *queue) handleClaimAnswer(c actor.Context, a claimAnswered) {
 	case p.element == nil:
 		q.giveBack(c, engine.Jobs{*a.Job})
 	default:
-		q.m.metrics.observeDispatch(a.ref.service, a.at-a.ref.at)
+		q.m.metrics.ObserveDispatch(a.ref.service, a.at-a.ref.at)
 		a.Job.ClaimedAt = a.at // the time counts from the request
 		q.deferClaim(a.ref.key, a.Job.Until)
 		q.addGranted(p, grantedJob{*a.Job, a.ref.turn})
@@ -241,17 +243,17 @@ func (q *queue) handleClaimAnswer(c actor.Context, a claimAnswered) {
 // again meanwhile.
 func (q *queue) handleRefusal(c actor.Context, a claimAnswered, offered *queuedJob) {
 	// otherwise it is offered again in any case
-	now, settled := q.m.nowMillis(), isDelivered(a.Err) || errors.Is(a.Err, errOwnerUnreachable)
+	now, settled := q.m.nowMillis(), engine.IsDelivered(a.Err) || errors.Is(a.Err, forward.ErrOwnerUnreachable)
 	switch {
-	case settled && offered != nil && q.m.owned.ownsTask(a.ref.key.task):
+	case settled && offered != nil && q.m.owned.OwnsTask(a.ref.key.Task):
 		q.offerJob(c, offered)
 	case settled && offered != nil:
 		delete(q.deferredUntil, a.ref.key)
 		q.markStoredJob(offered)
 	// no claim was sent, nor is one until the pause ends
-	case errors.Is(a.Err, errOwnerUnreachable):
+	case errors.Is(a.Err, forward.ErrOwnerUnreachable):
 		delete(q.deferredUntil, a.ref.key)
-	case isDelivered(a.Err):
+	case engine.IsDelivered(a.Err):
 		q.deferClaim(a.ref.key, max(a.Held, now+claimDeferral))
 	default: // its actor crashed or is moving, or its owner is unknown; the job still exists
 		q.deferClaim(a.ref.key, now+claimDeferral)
@@ -268,7 +270,7 @@ func (q *queue) addGranted(p *poller, job grantedJob) {
 	p.granted = append(p.granted, job)
 	if len(p.granted) == 1 && p.claiming > 0 && !p.withOrders {
 		m := q.m
-		p.stop = m.cfg.Host.Clock.AfterFunc(answerEarlyAfter, func() { m.sendMessage(m.sessions, answerEarly{p}) })
+		p.stop = m.work.After(answerEarlyAfter, func() { m.sendMessage(m.sessions, answerEarly{p}) })
 	}
 }
 
@@ -289,7 +291,7 @@ func toClaimed(job *flow.Job, token string, at int64) engine.Claimed {
 func (q *queue) offerLater(r *queuedJob) {
 	r.refused++
 	m := q.m
-	m.cfg.Host.Clock.AfterFunc(backOff(r.refused), func() { m.sendMessage(m.sessions, offerAgain{r}) })
+	m.work.After(background.BackOff(r.refused), func() { m.sendMessage(m.sessions, offerAgain{r}) })
 }
 
 // reofferJob offers a job again. If it was read from the store its flow is unknown: then pollers
@@ -341,7 +343,7 @@ func (q *queue) abandonPoll(c actor.Context, p *poller) {
 func (q *queue) giveBack(c actor.Context, jobs engine.Jobs) {
 	for _, got := range jobs {
 		c.Send(q.m.tasks, &taskCommand{task: got.Job.Task, command: flow.GiveBack{Address: got.Job.Address, Token: got.Token}})
-		delete(q.deferredUntil, jobKey{got.Job.Task, got.Job.Address})
+		delete(q.deferredUntil, engine.JobKey{Task: got.Job.Task, At: got.Job.Address})
 	}
 }
 

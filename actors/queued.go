@@ -16,7 +16,7 @@ import (
 type unlistedJobs map[flow.Address]bool
 
 // addUnlisted records that a poller got a job as it started.
-func (t *task) addUnlisted(at flow.Address) {
+func (t taskJournal) addUnlisted(at flow.Address) {
 	if t.unlisted == nil {
 		t.unlisted = unlistedJobs{}
 	}
@@ -32,7 +32,7 @@ func (h unlistedJobs) removeJob(at flow.Address) bool {
 
 // addQueue adds the changes to rows of poller jobs to the commit of the events that they follow
 // from.
-func (t *task) addQueue(c *persistence.Commit, p *journalDraft) {
+func (t taskJournal) addQueue(c *persistence.Commit, p *journalDraft) {
 	for _, e := range p.effects {
 		switch e := e.(type) {
 		case flow.Dispatch:
@@ -63,7 +63,7 @@ func (t *task) addQueue(c *persistence.Commit, p *journalDraft) {
 
 // addJob adds a row for a job, also for a returned job that may already have one: it may have been
 // handed out without a row.
-func (t *task) addJob(c *persistence.Commit, job *flow.Job) {
+func (t taskJournal) addJob(c *persistence.Commit, job *flow.Job) {
 	if job.Exec.Type != flow.ExecQueue || !job.Again && t.unlisted[job.Address] {
 		return
 	}
@@ -71,7 +71,7 @@ func (t *task) addJob(c *persistence.Commit, job *flow.Job) {
 	c.Enqueue = append(c.Enqueue, queueRow(job))
 }
 
-func (t *task) endJob(c *persistence.Commit, at flow.Address) {
+func (t taskJournal) endJob(c *persistence.Commit, at flow.Address) {
 	if !t.unlisted.removeJob(at) {
 		c.Dequeue = append(c.Dequeue, flow.JobID(t.id, at))
 	}

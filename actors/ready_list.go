@@ -43,7 +43,7 @@ func (k *jobFilter) equal(other *jobFilter) bool {
 
 // queuedJob is a job that waits for a poller.
 type queuedJob struct {
-	key     jobKey
+	key     engine.JobKey
 	service string
 	flow    string // "" if not known
 	labels  []string
@@ -56,7 +56,7 @@ type queuedJob struct {
 }
 
 func queuedJobOf(j *flow.Job) *queuedJob {
-	return &queuedJob{key: jobKey{j.Task, j.Address}, service: j.Exec.Service, flow: j.Plan.FlowID,
+	return &queuedJob{key: engine.JobKey{Task: j.Task, At: j.Address}, service: j.Exec.Service, flow: j.Plan.FlowID,
 		labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()}
 }
 

@@ -6,8 +6,15 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
+)
+
+// Log messages about outages.
+const (
+	jobsNotRead     = "reading queued jobs failed"
+	servicesNotRead = "reading services with queued jobs failed"
 )
 
 // fetchFor reads jobs for a poller from the store if few are in memory. It reports whether there
@@ -78,8 +85,8 @@ func (q *queue) fetchPage(s *readyList) {
 	}
 	m, at, turn := q.m, s.afterAt, s.afterTurn
 	filter := persistence.QueueFilter{Service: s.service, FlowID: s.flow, Labels: s.labels}
-	m.runBackground(func() {
-		ctx, cancel := m.storeCall()
+	m.work.Run(func() {
+		ctx, cancel := m.work.StoreCall()
 		defer cancel()
 		rows, err := m.store.QueueFor(ctx, filter, at, turn, fetchRows)
 		m.sendMessage(m.sessions, pageRead{s, rows, err})
@@ -93,7 +100,7 @@ func (q *queue) addPage(_ actor.Context, m pageRead) {
 		s.read = true
 		q.firstReads--
 	}
-	q.m.recordStoreCall(jobsNotRead, "", m.err)
+	q.m.outages.RecordCall(jobsNotRead, "", m.err)
 	for i := range m.rows {
 		q.putStored(s, &m.rows[i])
 	}
@@ -110,12 +117,12 @@ func (q *queue) addPage(_ actor.Context, m pageRead) {
 func (q *queue) putStored(s *readyList, row *persistence.QueueRow) {
 	s.afterAt, s.afterTurn = row.EnqueuedAt, row.Turn
 	task, at, err := flow.ParseJobID(row.JobID)
-	if err != nil || !q.isClaimable(jobKey{task, at}) || q.m.claimForwarder.isOwnerUnreachable(task) {
+	if err != nil || !q.isClaimable(engine.JobKey{Task: task, At: at}) || q.m.claimForwarder.IsOwnerUnreachable(task) {
 		return
 	}
-	r := q.refs[jobKey{task, at}]
+	r := q.refs[engine.JobKey{Task: task, At: at}]
 	if r == nil {
-		r = &queuedJob{key: jobKey{task, at}, service: s.service, flow: s.flow, labels: row.Labels,
+		r = &queuedJob{key: engine.JobKey{Task: task, At: at}, service: s.service, flow: s.flow, labels: row.Labels,
 			at: row.EnqueuedAt, turn: row.Turn, size: row.Size}
 	}
 	q.addReady(s, r)
@@ -132,17 +139,17 @@ func (q *queue) readServices() {
 	}
 	q.readingServices, q.rescannedAt, q.rescanPages = true, q.m.nowMillis(), 0
 	m := q.m
-	m.runBackground(func() {
-		ctx, cancel := m.storeCall()
+	m.work.Run(func() {
+		ctx, cancel := m.work.StoreCall()
 		defer cancel()
 		services, err := m.store.QueueServices(ctx)
-		m.recordStoreCall(servicesNotRead, "", err)
+		m.outages.RecordCall(servicesNotRead, "", err)
 		tell := func() { m.sendMessage(m.sessions, servicesRead{services, err}) }
 		if err == nil {
 			tell()
 			return
 		}
-		m.cfg.Host.Clock.AfterFunc(servicesRetry, tell)
+		m.work.After(servicesRetry, tell)
 	})
 }
 

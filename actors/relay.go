@@ -5,7 +5,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/troupe-engine/troupe/actors/internal/carry"
+	"github.com/troupe-engine/troupe/actors/metrics"
+	"github.com/troupe-engine/troupe/actors/values"
+	"github.com/troupe-engine/troupe/carriers"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -38,7 +40,7 @@ type Sharing interface {
 }
 
 // Passage is a job on its way through a Relay.
-type Passage = carry.Passage
+type Passage = carriers.Passage
 
 // jobRoute passes jobs to their carriers.
 type jobRoute interface {
@@ -68,7 +70,7 @@ type relayQueue struct {
 // routeFor returns the route for a job; nil if there is none. A job of type http goes to a push
 // worker only if no attached worker offers its service.
 func (s *sessions) routeFor(x *flow.Exec) jobRoute {
-	if s.relayQueue != nil && (x.Type == flow.ExecRemote || x.Type == flow.ExecHTTP && s.relayQueue.relay.Offers(x)) {
+	if s.relayQueue != nil && (x.Type == flow.ExecRemote || x.Type == flow.ExecPush && s.relayQueue.relay.Offers(x)) {
 		return s.relayQueue
 	}
 	if p := s.pools[x.Type]; p != nil {
@@ -90,7 +92,7 @@ func (s *sessions) jobRoutes() []jobRoute {
 }
 
 func (w *relayQueue) enqueueJobs(flights []*activeJob) {
-	w.m.ready.Add(int64(len(flights)))
+	w.m.counts.ready.Add(int64(len(flights)))
 	for _, f := range flights {
 		w.unsent = append(w.unsent, f)
 	}
@@ -168,11 +170,11 @@ func (f *activeJob) Job() flow.Job {
 }
 
 // Of returns the job's task and address.
-func (f *activeJob) Of() (task string, at flow.Address) { return f.key.task, f.key.at }
+func (f *activeJob) Of() (task string, at flow.Address) { return f.key.Task, f.key.At }
 
 // Foreign reports whether another member owns the job's task. Only the owner decides what to do
 // when no worker is available.
-func (f *activeJob) Foreign() bool { return !f.route.(*relayQueue).m.owned.ownsTask(f.key.task) }
+func (f *activeJob) Foreign() bool { return !f.route.(*relayQueue).m.owned.OwnsTask(f.key.Task) }
 
 // Over reports whether the job was withdrawn, or the member stops.
 func (f *activeJob) Over() bool { return f.jobCtx.Err() != nil }
@@ -182,30 +184,30 @@ func (f *activeJob) Over() bool { return f.jobCtx.Err() != nil }
 // lease, and for values that must be loaded.
 func (f *activeJob) Begin() bool {
 	job, w := f.Job(), f.route.(*relayQueue)
-	if job.Again && !f.startRecorded || !w.m.lease.isHeld() || w.m.hasReferences(&job) {
-		w.m.runBackground(func() { w.prepareJob(f, job) })
+	if job.Again && !f.startRecorded || !w.m.lease.IsHeld() || w.m.values.HasReferences(&job) {
+		w.m.work.Run(func() { w.prepareJob(f, job) })
 		return false
 	}
-	w.m.ready.Add(-1)
+	w.m.counts.ready.Add(-1)
 	if !w.startJob(f) {
 		return false
 	}
-	w.m.metrics.observeDispatch(serviceOf(job.Exec), w.m.nowMillis()-job.EnqueuedAt)
+	w.m.metrics.ObserveDispatch(metrics.ServiceOf(job.Exec), w.m.nowMillis()-job.EnqueuedAt)
 	return true
 }
 
 // prepareJob waits until the lease is held, stores the start of the job, and loads its values.
 func (w *relayQueue) prepareJob(f *activeJob, job flow.Job) {
-	if !w.m.canStart(&f.jobCtx) || job.Again && !f.startRecorded && !w.m.recordStart(&f.jobCtx, &job) {
+	if !w.m.carryPart().canStart(&f.jobCtx) || job.Again && !f.startRecorded && !w.m.carryPart().recordStart(&f.jobCtx, &job) {
 		f.jobCtx.endJob()
 		f.Land(flow.Report{Lost: true})
 		return
 	}
 	f.startRecorded = job.Again
-	if w.m.hasReferences(&job) {
-		whole, err := w.m.resolveValues(&f.jobCtx, job)
+	if w.m.values.HasReferences(&job) {
+		whole, err := w.m.values.Resolve(&f.jobCtx, job)
 		if err != nil {
-			f.Land(unresolvedReport(err))
+			f.Land(values.UnresolvedReport(err))
 			return
 		}
 		f.resolved.Store(&whole)
@@ -216,7 +218,7 @@ func (w *relayQueue) prepareJob(f *activeJob, job flow.Job) {
 // Part lands a job without a report because its worker takes it along to another member. While this
 // member stops, it ignores requests for the job, such as one from its reloaded task.
 func (f *activeJob) Part() {
-	f.route.(*relayQueue).m.migratedJobs.addJob(f.key, f.delivery)
+	f.route.(*relayQueue).m.peers.migrated.addJob(f.key, f.delivery)
 	f.jobCtx.endJob()
 	f.Land(flow.Report{Lost: true})
 }
@@ -227,7 +229,7 @@ func (f *activeJob) Part() {
 func (f *activeJob) Land(r flow.Report) {
 	w := f.route.(*relayQueue)
 	if p := w.m.cfg.Payloads; p != nil && p.Large(r.Output) {
-		w.m.runBackground(func() { f.landReport(w.m.offloadOutput(f.key.task, r)) })
+		w.m.work.Run(func() { f.landReport(w.m.values.OffloadOutput(f.key.Task, r)) })
 		return
 	}
 	f.landReport(r)
@@ -237,14 +239,14 @@ func (f *activeJob) landReport(r flow.Report) {
 	w := f.route.(*relayQueue)
 	begun := f.stage.CompareAndSwap(stageRunning, stageDone)
 	if !begun {
-		w.m.ready.Add(-1)
+		w.m.counts.ready.Add(-1)
 		if !f.stage.CompareAndSwap(stageQueued, stageDone) {
 			return // it was withdrawn
 		}
 	}
-	if f.jobCtx.Err() == nil || r.Error == "" && !r.Lost && w.m.ctx.Err() == nil {
+	if f.jobCtx.Err() == nil || r.Error == "" && !r.Lost && !w.m.work.HasEnded() {
 		r.Given = f.delivery
-		f.report = normalizeReport(f.key.at, r)
+		f.report = normalizeReport(f.key.At, r)
 	}
 	f.jobCtx.endJob()
 	f.dispatch = nil
@@ -257,4 +259,13 @@ func (f *activeJob) landReport(r flow.Report) {
 	}
 	in.addReport(f)
 	w.finishJob(f, begun)
+}
+
+// sharingRelay returns the relay if it shares jobs with other members' relays, else nil.
+func (m jobCarrying) sharingRelay() Sharing {
+	r, _ := m.cfg.Relay.(Sharing)
+	if m.cfg.Others == nil {
+		return nil
+	}
+	return r
 }

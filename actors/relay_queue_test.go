@@ -9,8 +9,14 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/actors/background"
+	"github.com/troupe-engine/troupe/actors/forward"
+	"github.com/troupe-engine/troupe/actors/lease"
+	"github.com/troupe-engine/troupe/actors/values"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // sendRecorder records what is sent together.
@@ -31,15 +37,24 @@ func (l late) Grace() time.Duration                                      { retur
 func (l late) Roam(func(context.Context, engine.Orders) engine.Outcomes) {}
 func (l late) Shut()                                                     { l.job.Begin() }
 
+// renewing is a store that renews every lease.
+type renewing struct{ persistence.Store }
+
+func (renewing) Renew(context.Context, string, time.Duration) (persistence.Pulse, error) {
+	return persistence.Pulse{Now: time.Now()}, nil
+}
+
 func TestAJobThatComesTooLateToStartCannotMigrate(t *testing.T) {
-	m := &Member{ctx: t.Context()}
-	m.cfg.Host.Clock, m.cfg.Lease = realClock{}, time.Hour
-	m.lease = &lease{m: m, renewed: time.Now()}
+	m := &Member{memberRuntime: memberRuntime{work: background.New(t.Context(), host.Host{Clock: background.RealClock{}})}}
+	m.lease = lease.New(lease.Config{TTL: time.Hour, Store: renewing{}})
+	m.lease.SetWork(m.work)
+	require.NoError(t, m.lease.Renew(t.Context()))
 	w := &relayQueue{m: m}
-	f := &activeJob{key: jobKey{task: "t"}, route: w,
+	f := &activeJob{key: engine.JobKey{Task: "t"}, route: w,
 		dispatch: flow.Dispatch{Job: flow.Job{Task: "t", Exec: &flow.Exec{Type: flow.ExecRemote}}}}
 	w.relay = late{job: f}
 	m.cfg.Relay = w.relay
+	m.peers, m.values = newPeers(m), values.New(values.Config{})
 	w.close()
 	require.True(t, w.isIdle())
 	require.False(t, (&sessions{m: m}).canMigrate(f), "nobody is at it")
@@ -48,10 +63,12 @@ func TestAJobThatComesTooLateToStartCannotMigrate(t *testing.T) {
 func TestJobsOfConcurrentErrandsAreSentTogether(t *testing.T) {
 	const errands = 10
 	to := sendRecorder{make(chan []Passage, errands)}
-	m := &Member{ctx: t.Context(), system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}
-	m.orderForwarder = newOrderForwarder(m)
+	m := &Member{memberRuntime: memberRuntime{work: background.New(t.Context(), host.Host{Clock: background.RealClock{}}),
+		system: actor.NewActorSystem(libraryLog(slog.New(slog.DiscardHandler)))}}
+	m.orderForwarder = forward.NewOrders(forward.Config{Shards: &m.owned})
+	m.peers, m.values = newPeers(m), values.New(values.Config{})
 	s := &sessions{m: m, relayQueue: &relayQueue{m: m, relay: to},
-		activeJobs: map[jobKey]*activeJob{}, newestByTask: map[string]*activeJob{}}
+		activeJobs: map[engine.JobKey]*activeJob{}, newestByTask: map[string]*activeJob{}}
 	s.queue = newQueue(m)
 	busy, free := make(chan struct{}), make(chan struct{})
 	m.sessions = m.system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {

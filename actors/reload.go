@@ -9,58 +9,60 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-engine/troupe/actors/background"
+	"github.com/troupe-engine/troupe/actors/journal"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-func (t *task) requestLoad(c actor.Context) {
+func (t taskLoading) requestLoad(c actor.Context) {
 	t.loading, t.unlisted = true, nil
 	gen, self, m := t.gen, c.Self(), t.m
-	m.loader.loadTask(t.id, func(l loadResult) {
-		l.gen = gen
+	m.loader.Load(t.id, func(l journal.Loaded) {
+		l.Gen = gen
 		m.sendMessage(self, l)
 	})
 }
 
 // applyLoaded takes the state from the store, recovers the jobs of members that are gone, and then
 // decides the waiting commands.
-func (t *task) applyLoaded(c actor.Context, l loadResult) {
-	if l.gen != t.gen {
+func (t taskLoading) applyLoaded(c actor.Context, l journal.Loaded) {
+	if l.Gen != t.gen {
 		return
 	}
 	t.notifyLoaded()
 	switch {
-	case errors.Is(l.err, persistence.ErrUnreadable):
+	case errors.Is(l.Err, persistence.ErrUnreadable):
 		t.markUnreadable(c, l)
 		return
-	case l.err != nil:
-		t.retryLoad(c, l.err)
+	case l.Err != nil:
+		t.retryLoad(c, l.Err)
 		return
-	case l.view == nil:
+	case l.View == nil:
 		t.refuseUnknown(c)
 		return
 	}
 	t.loading, t.tries = false, 0
-	t.state, t.seq, t.storedResting, t.rowPutToRest = l.view.State, l.view.Seq, l.resting, false
-	t.journal, t.snapshot = l.journal, l.snapshotSize
-	t.columns, t.columnsAt = l.view.Columns, l.view.UpdatedAt
-	t.create, t.begunApart = nil, l.begunApart
+	t.state, t.seq, t.storedResting, t.rowPutToRest = l.View.State, l.View.Seq, l.Resting, false
+	t.journal, t.snapshot = l.Journal, l.SnapshotSize
+	t.columns, t.columnsAt = l.View.Columns, l.View.UpdatedAt
+	t.create, t.begunApart = nil, l.BegunApart
 	t.resetSteps(c)
-	t.m.hub.notifyWatchers(t.id) // of rows that were written without an answer
+	t.m.hub.NotifyWatchers(t.id) // of rows that were written without an answer
 	if t.state.Status.Ended() {
-		c.Send(t.m.tasks, taskEnded{t, t.state.Status, false})
+		c.Send(t.m.tasks, taskEnded{t.task, t.state.Status, false})
 	}
 	owed := t.withoutReported(flow.OutstandingTo(t.state, t.m.incarnation))
 	c.Send(t.m.sessions, outstandingJobs{task: t.id, owed: owed})
 	asks, owed := splitAsks(owed)
 	t.performEffects(c, owed)
 	switch {
-	case !l.resting || t.crashes > 0: // otherwise it is known which permits were requested
-		t.m.requeueAsks(asks)
+	case !l.Resting || t.crashes > 0: // otherwise it is known which permits were requested
+		t.m.carryPart().requeueAsks(asks)
 	// the row may have been stored without a notice, by Begin; then the task has started nothing
 	// yet, and only its own request matters
 	case t.seq == 1:
-		t.m.requeueAsks(slices.DeleteFunc(asks, func(ask flow.Ask) bool { return ask.Node != "" }))
+		t.m.carryPart().requeueAsks(slices.DeleteFunc(asks, func(ask flow.Ask) bool { return ask.Node != "" }))
 	}
 	if t.refusals > 0 {
 		t.failActiveSteps(c, cmp.Or(t.objectError, "the store refuses what follows from it"))
@@ -72,7 +74,7 @@ func (t *task) applyLoaded(c actor.Context, l loadResult) {
 	t.decideWaiting(c)
 }
 
-func (t *task) notifyLoaded() {
+func (t taskLoading) notifyLoaded() {
 	if t.onLoaded != nil {
 		t.onLoaded()
 		t.onLoaded = nil
@@ -82,31 +84,31 @@ func (t *task) notifyLoaded() {
 // recoverJobs recovers the jobs of members that are gone, and asks live members for their jobs. A
 // member may not know of a job because the actor that stored the assignment crashed before it sent
 // the job. The request is repeated after a while, because it may be lost in the same way.
-func (t *task) recoverJobs(c actor.Context) {
-	recovering := t.m.recoverCommand(t.id)
+func (t taskLoading) recoverJobs(c actor.Context) {
+	recovering := t.m.peers.recoverCommand(t.id)
 	recovering.Anew = true
 	t.decideCommand(c, &taskCommand{command: recovering})
 	if len(recovering.Alive) == 0 || !t.hasForeignCarriers() {
 		return
 	}
 	self, gen := c.Self(), t.gen
-	t.m.cfg.Host.Clock.AfterFunc(recheckAfter, func() { t.m.sendMessage(self, recheckCarriers{gen}) })
+	t.m.work.After(recheckAfter, func() { t.m.sendMessage(self, recheckCarriers{gen}) })
 }
 
 // recheckAfter is the time after which members are asked again whether they know their jobs.
 const recheckAfter = time.Minute
 
-// recheckCarriers tells a task to check the jobs that other members carry out.
+// recheckCarriers makes a task check the jobs that other members carry out.
 type recheckCarriers struct{ gen int }
 
-func (t *task) recheckCarriers(c actor.Context, m recheckCarriers) {
+func (t taskLoading) recheckCarriers(c actor.Context, m recheckCarriers) {
 	if m.gen == t.gen && !t.loading && t.resting == restNone {
 		t.recoverJobs(c)
 	}
 }
 
 // hasForeignCarriers reports whether other members carry out jobs of the task.
-func (t *task) hasForeignCarriers() bool {
+func (t taskLoading) hasForeignCarriers() bool {
 	return slices.ContainsFunc(flow.Outstanding(t.state), func(e flow.Effect) bool {
 		job := flow.JobOf(e)
 		return job != nil && job.Carrier != "" && job.Carrier != t.m.incarnation
@@ -115,7 +117,7 @@ func (t *task) hasForeignCarriers() bool {
 
 // withoutReported removes the jobs whose reports are here already and are decided next. A lost job
 // is dispatched by that decision, unless the state contains that loss already.
-func (t *task) withoutReported(owed []flow.Effect) []flow.Effect {
+func (t taskLoading) withoutReported(owed []flow.Effect) []flow.Effect {
 	reported := map[flow.Address]flow.Report{}
 	for _, cmd := range slices.Concat(t.isolated, t.waiting) {
 		if cmd.isJobReport() {
@@ -138,7 +140,7 @@ func (t *task) withoutReported(owed []flow.Effect) []flow.Effect {
 	})
 }
 
-func (t *task) failActiveSteps(c actor.Context, text string) {
+func (t taskLoading) failActiveSteps(c actor.Context, text string) {
 	for _, st := range t.state.Active() {
 		t.decideCommand(c, &taskCommand{command: flow.FailStep{Address: st.Address(), Error: text}})
 	}
@@ -146,7 +148,7 @@ func (t *task) failActiveSteps(c actor.Context, text string) {
 
 // decideWaiting decides the isolated commands, each after the row of the previous one is written,
 // and then the waiting ones.
-func (t *task) decideWaiting(c actor.Context) {
+func (t taskLoading) decideWaiting(c actor.Context) {
 	for len(t.isolated) > 0 {
 		if t.inflight != nil || t.openDraft != nil {
 			return
@@ -166,17 +168,17 @@ func (t *task) decideWaiting(c actor.Context) {
 }
 
 // resetSteps resets the steps for a dropped state. Their reports are decided with the next one.
-func (t *task) resetSteps(c actor.Context) {
+func (t taskLoading) resetSteps(c actor.Context) {
 	t.resetPerformer(c, func(landed []*activeJob) { t.waiting = append(t.waiting, reportsOf(t.id, landed)) })
 }
 
-func (t *task) retryLoad(c actor.Context, err error) {
+func (t taskLoading) retryLoad(c actor.Context, err error) {
 	t.tries++
-	if t.m.ctx.Err() != nil {
+	if t.m.work.HasEnded() {
 		return
 	}
-	if !errors.As(err, new(storeReadError)) {
-		t.m.log.WarnContext(t.logContext(), "a task could not be loaded", "task", t.id, "try", t.tries, "error", err)
+	if !errors.As(err, new(journal.StoreReadError)) {
+		t.m.log.WarnContext(t.logContext(), "loading a task failed", "task", t.id, "try", t.tries, "error", err)
 	}
 	if kind := flow.ErrorKindOf(err); kind != "" {
 		for _, cmd := range t.waiting {
@@ -185,45 +187,45 @@ func (t *task) retryLoad(c actor.Context, err error) {
 		t.waiting = nil
 	}
 	self, gen := c.Self(), t.gen
-	t.m.cfg.Host.Clock.AfterFunc(reloadPause(err, t.tries), func() { t.m.sendMessage(self, reloadTask{gen}) })
+	t.m.work.After(reloadPause(err, t.tries), func() { t.m.sendMessage(self, reloadTask{gen}) })
 }
 
 // reloadPause returns the pause before the next try to load a task. It is short after an outage of
 // the store, and grows for faults of the task itself.
 func reloadPause(err error, tries int) time.Duration {
-	if errors.As(err, new(storeReadError)) {
-		return storePause(tries)
+	if errors.As(err, new(journal.StoreReadError)) {
+		return background.StorePause(tries)
 	}
-	return backOff(tries)
+	return background.BackOff(tries)
 }
 
-func (t *task) refuseUnknown(c actor.Context) {
+func (t taskLoading) refuseUnknown(c actor.Context) {
 	for _, cmd := range slices.Concat(t.isolated, t.waiting) {
 		cmd.sendAnswer(commandAnswer{err: errNoTask(t.id)})
 	}
 	t.isolated, t.waiting, t.missing = nil, nil, true
-	c.Send(t.m.tasks, taskUnknown{t})
+	c.Send(t.m.tasks, taskUnknown{t.task})
 }
 
 // discardState drops everything that the actor knows and reloads the task. Commands without an
 // answer are decided again.
-func (t *task) discardState(c actor.Context, err error) {
+func (t taskLoading) discardState(c actor.Context, err error) {
 	sent, gathered := t.inflight.commands(), t.openDraft.commands()
 	created := t.create != nil
-	t.dropUnstoredObjects()
+	t.journalPart().dropUnstoredObjects()
 	t.inflight, t.openDraft, t.cutCommands, t.cutScheduled = nil, nil, nil, false
-	t.addUnstored(-t.unstoredAttempts)
+	t.turnPart().addUnstored(-t.unstoredAttempts)
 	t.gen++
 	t.resetSteps(c)
 	switch {
-	case errors.Is(err, persistence.ErrRefused) || errors.As(err, new(objectWriteError)):
+	case errors.Is(err, persistence.ErrRefused) || errors.As(err, new(journal.ObjectWriteError)):
 		t.isolated = append(t.isolateSuspects(sent, err), t.isolated...)
 		sent = nil
 	case errors.Is(err, persistence.ErrExists):
 		// A task with this id was first, perhaps from this very request, if its answer was lost.
-		t.m.log.Info("a task with this id exists", "task", t.id)
+		t.m.log.Info("a task with this ID exists", "task", t.id)
 	case !errors.Is(err, persistence.ErrStale) && !errors.Is(err, persistence.ErrUnknown) && !errors.Is(err, persistence.ErrNoVersion):
-		t.m.log.WarnContext(t.logContext(), "a commit failed", "task", t.id, "error", err)
+		t.m.log.WarnContext(t.logContext(), "commit failed", "task", t.id, "error", err)
 	}
 	again := append(sent, gathered...)
 	if created {
@@ -241,7 +243,7 @@ var errStartRefused = flow.Errorf(flow.Busy,
 	"the store refused the task's start, or what was asked of the task meanwhile: ask again in a moment")
 
 // answerStarts answers the starts among the commands and returns the others.
-func (t *task) answerStarts(commands []*taskCommand, err error) (rest []*taskCommand) {
+func (t taskLoading) answerStarts(commands []*taskCommand, err error) (rest []*taskCommand) {
 	for _, cmd := range commands {
 		if _, ok := cmd.command.(flow.Start); ok {
 			cmd.sendAnswer(commandAnswer{err: err})
@@ -255,7 +257,7 @@ func (t *task) answerStarts(commands []*taskCommand, err error) (rest []*taskCom
 // isolateSuspects returns the commands of which one led to a row that the store refuses, and would
 // refuse again. Each is then tried alone, so that the others do not suffer. A single command is
 // amended.
-func (t *task) isolateSuspects(commands []*taskCommand, err error) []*taskCommand {
+func (t taskLoading) isolateSuspects(commands []*taskCommand, err error) []*taskCommand {
 	commands = slices.DeleteFunc(splitReports(commands), func(cmd *taskCommand) bool {
 		switch cmd.command.(type) {
 		// they follow from stored rows and are repeated after every load
@@ -291,13 +293,13 @@ func splitReports(commands []*taskCommand) (all []*taskCommand) {
 
 // amendRefused changes a command whose row the store refuses: an attempt fails, a caller gets an
 // error. The store's error may contain the refused value; after a second refusal it is left out.
-func (t *task) amendRefused(cmd *taskCommand, err error) []*taskCommand {
+func (t taskLoading) amendRefused(cmd *taskCommand, err error) []*taskCommand {
 	cmd.refused++
 	text := "internal: the store refused the attempt's result"
 	if cmd.refused == 1 {
 		text = fmt.Sprintf("%s: %v", text, err)
 	}
-	elsewhere := errors.As(err, new(objectWriteError)) // the store did not refuse it
+	elsewhere := errors.As(err, new(journal.ObjectWriteError)) // the store did not refuse it
 	if elsewhere {
 		text = err.Error()
 	}
@@ -317,7 +319,7 @@ func (t *task) amendRefused(cmd *taskCommand, err error) []*taskCommand {
 	case cmd.reply != nil:
 		cmd.sendAnswer(commandAnswer{err: flow.Errorf(flow.Invalid, "the store refused a value of this request: %v", err)})
 	default:
-		t.m.log.ErrorContext(t.logContext(), "the store refuses what a task leads to", "task", t.id,
+		t.m.log.ErrorContext(t.logContext(), "store rejected the commit of a task", "task", t.id,
 			"command", fmt.Sprintf("%T", cmd.command), "error", err)
 		t.noteRefusal(err)
 	}
@@ -325,9 +327,9 @@ func (t *task) amendRefused(cmd *taskCommand, err error) []*taskCommand {
 }
 
 // noteRefusal records that the stored state itself leads to a row that the store refuses, and why.
-func (t *task) noteRefusal(err error) {
+func (t taskLoading) noteRefusal(err error) {
 	t.refusals++
-	if t.objectError = ""; errors.As(err, new(objectWriteError)) {
+	if t.objectError = ""; errors.As(err, new(journal.ObjectWriteError)) {
 		t.objectError = err.Error()
 	}
 }

@@ -6,10 +6,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/actors/forward"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
-	"github.com/troupe-engine/troupe/persistence/model"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 )
 
 // A claim is refused, and before the answer arrives the job is offered again, by its current owner
@@ -20,11 +21,12 @@ func TestAJobOfferedDuringARefusedClaimIsAvailableAfterwards(t *testing.T) {
 	t.Cleanup(m.Kill)
 	for name, why := range map[string]error{
 		"somebody else had it":                flow.Errorf(flow.Conflict, "the job is claimed by another worker"),
-		"whoever had its task did not answer": errOwnerUnreachable,
+		"whoever had its task did not answer": forward.ErrOwnerUnreachable,
 	} {
 		for _, offered := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, offered meanwhile: %v", name, offered), func(t *testing.T) {
-				q, r := newQueue(m), &queuedJob{key: jobKey{"task", flow.Address{Node: "a", Visit: 1, Attempt: 1}}, service: "x"}
+				q, r := newQueue(m), &queuedJob{key: engine.JobKey{Task: "task", At: flow.Address{Node: "a", Visit: 1, Attempt: 1}},
+					service: "x"}
 				p := newPoller(engine.Poll{Services: []string{"x"}}, nil)
 				p.reserveJob(r)
 				q.openClaims[r.key] = nil
@@ -61,5 +63,5 @@ func TestAClaimThatExpiresBeforeItIsStoredIsRefused(t *testing.T) {
 	p.answers[0].cmd.reply = func(a commandAnswer) { told = append(told, a) }
 	p.sendAnswers(state)
 	require.Nil(t, told[1].job)
-	require.True(t, isDelivered(told[1].err), "%v", told[1].err)
+	require.True(t, engine.IsDelivered(told[1].err), "%v", told[1].err)
 }

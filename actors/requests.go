@@ -10,21 +10,23 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/troupe-engine/troupe/actors/lease"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/host"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Do carries out an order. An order without a request id gets one, so that the member's own
 // repetitions are recognized.
 func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
-	cmd, err := m.prepareCommand(ctx, o)
+	cmd, err := m.requestPart().prepareCommand(ctx, o)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	a, err := m.askTask(ctx, &taskCommand{task: o.Task, command: cmd, request: o.Named().Request, events: o.Events})
+	a, err := m.requestPart().askTask(ctx, &taskCommand{task: o.Task, command: cmd, request: o.Named().Request, events: o.Events})
 	if err != nil {
-		return engine.Outcome{}, m.toCallerError(err)
+		return engine.Outcome{}, m.requestPart().toCallerError(err)
 	}
 	return outcomeOf(cmd, a, m.nowMillis()), nil
 }
@@ -41,11 +43,11 @@ func outcomeOf(cmd flow.Command, a commandAnswer, now int64) engine.Outcome {
 
 // prepareCommand refuses values that are not JSON before they reach a task, and stores large ones
 // outside. To a claim it adds when its worker registered and how long the claim holds.
-func (m *Member) prepareCommand(ctx context.Context, o engine.Order) (flow.Command, error) {
+func (m memberRequests) prepareCommand(ctx context.Context, o engine.Order) (flow.Command, error) {
 	if err := checkCommand(o.Command); err != nil {
 		return nil, err
 	}
-	cmd, err := m.offloadCommand(ctx, o.Task, o.Command)
+	cmd, err := m.values.OffloadCommand(ctx, o.Task, o.Command)
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +57,14 @@ func (m *Member) prepareCommand(ctx context.Context, o engine.Order) (flow.Comma
 		c.Until = cmp.Or(c.Until, until)
 		return c, nil
 	case flow.Claim:
-		c.Since, c.Until = cmp.Or(c.Since, m.workerJoinedAt(c.Worker)), cmp.Or(c.Until, until)
+		c.Since, c.Until = cmp.Or(c.Since, m.carryPart().workerJoinedAt(c.Worker)), cmp.Or(c.Until, until)
 		return c, nil
 	}
 	return cmd, nil
 }
 
 // askTask sends a command to its task and returns the answer.
-func (m *Member) askTask(ctx context.Context, cmd *taskCommand) (commandAnswer, error) {
+func (m memberRequests) askTask(ctx context.Context, cmd *taskCommand) (commandAnswer, error) {
 	if err := m.admitCommand(cmd.command); err != nil {
 		return commandAnswer{}, err
 	}
@@ -77,7 +79,7 @@ func (m *Member) askTask(ctx context.Context, cmd *taskCommand) (commandAnswer, 
 }
 
 // sendRequest sends a request and waits for its answer.
-func (m *Member) sendRequest(ctx context.Context, cmd flow.Command, send func(reply func(commandAnswer))) (commandAnswer, error) {
+func (m memberRequests) sendRequest(ctx context.Context, cmd flow.Command, send func(reply func(commandAnswer))) (commandAnswer, error) {
 	if err := ctx.Err(); err != nil {
 		return commandAnswer{}, err // the caller has gone, so nothing is done
 	}
@@ -97,22 +99,22 @@ func withPatience(ctx context.Context) context.Context {
 
 // awaitStored waits for an answer that requires a write to the store. It stops waiting if the store
 // becomes unavailable.
-func (m *Member) awaitStored(ctx context.Context, done <-chan commandAnswer) (commandAnswer, error) {
-	_, gone := m.watchdog.awayState()
+func (m memberRequests) awaitStored(ctx context.Context, done <-chan commandAnswer) (commandAnswer, error) {
+	_, gone := m.lease.Watchdog.AwayState()
 	if ctx.Value(patienceKey{}) != nil {
 		gone = nil
 	}
-	a, err := answerOf(ctx, m, done, gone)
+	a, err := answerOf(ctx, m.Member, done, gone)
 	if errors.Is(err, errTimeUp) {
-		reason, _ := m.watchdog.awayState()
-		err = errUnknown(cmp.Or(reason, silentReason))
+		reason, _ := m.lease.Watchdog.AwayState()
+		err = lease.NewUnknownResultError(reason)
 	}
 	return a, err
 }
 
 // Poll claims queue jobs for a poller. It returns none if no job came within Wait.
 func (m *Member) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
-	if err := m.checkPoll(&p); err != nil {
+	if err := m.requestPart().checkPoll(&p); err != nil {
 		return nil, err
 	}
 	done := make(chan engine.Jobs, 1)
@@ -120,7 +122,7 @@ func (m *Member) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
 	m.sendMessage(m.sessions, w)
 	timeUp := make(chan struct{})
 	if p.Wait > 0 {
-		defer m.cfg.Host.Clock.AfterFunc(p.Wait, func() { close(timeUp) })()
+		defer m.work.After(p.Wait, func() { close(timeUp) })()
 	}
 	got, err := answerOf(ctx, m, done, timeUp)
 	if errors.Is(err, errTimeUp) {
@@ -134,7 +136,7 @@ func (m *Member) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
 }
 
 // checkPoll refuses an invalid poll, and records that its worker polls.
-func (m *Member) checkPoll(p *engine.Poll) error {
+func (m memberRequests) checkPoll(p *engine.Poll) error {
 	if err := cmp.Or(m.checkAvailable(), p.Check()); err != nil {
 		return err
 	}
@@ -149,10 +151,10 @@ const requestChunk = 500
 
 // DoAll carries out orders that may be repeated, and returns the outcome of each.
 func (m *Member) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
-	return m.doAll(ctx, orders, nil)
+	return m.requestPart().doAll(ctx, orders, nil)
 }
 
-func (m *Member) doAll(ctx context.Context, orders engine.Orders, rider *poller) (engine.Outcomes, error) {
+func (m memberRequests) doAll(ctx context.Context, orders engine.Orders, rider *poller) (engine.Outcomes, error) {
 	outcomes := make(engine.Outcomes, 0, len(orders))
 	for group := range slices.Chunk(orders, requestChunk) {
 		outcomes = append(outcomes, m.doGroup(ctx, group, rider)...)
@@ -165,7 +167,7 @@ func (m *Member) doAll(ctx context.Context, orders engine.Orders, rider *poller)
 
 // doGroup carries out a group of orders. An order without an answer in time gets an error, so that
 // the outcomes of the others are kept.
-func (m *Member) doGroup(ctx context.Context, group []engine.Order, rider *poller) engine.Outcomes {
+func (m memberRequests) doGroup(ctx context.Context, group []engine.Order, rider *poller) engine.Outcomes {
 	pending := make([]chan commandAnswer, len(group))
 	for i, o := range group {
 		done := make(chan commandAnswer, 1)
@@ -208,16 +210,16 @@ func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error
 	o, err := answerOf(ctx, m, done, nil)
 	if err != nil {
 		m.sendMessage(m.tasks, stopWait{task, w})
-		return "", m.toCallerError(err)
+		return "", m.requestPart().toCallerError(err)
 	}
-	return o.status, m.toCallerError(o.err)
+	return o.status, m.requestPart().toCallerError(o.err)
 }
 
 // Watch reads a task's journal from a position on, as it grows. It ends with the task, or with an
 // error if the member stops first.
 func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
-		grown, stop := m.hub.watchTask(task)
+		grown, stop := m.hub.WatchTask(task)
 		defer stop()
 		for {
 			row, err := m.store.Task(ctx, task)
@@ -241,9 +243,9 @@ func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 			if flow.TaskStatus(row.Status).Ended() {
 				return
 			}
-			if !m.waitGrown(ctx, grown) {
+			if !m.requestPart().waitGrown(ctx, grown) {
 				if ctx.Err() == nil {
-					yield(engine.Row{}, m.toCallerError(errLeaving))
+					yield(engine.Row{}, m.requestPart().toCallerError(errLeaving))
 				}
 				return
 			}
@@ -253,13 +255,13 @@ func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 
 // Appears waits until a task exists, for callers that know its id before it is started.
 func (m *Member) Appears(ctx context.Context, task string) error {
-	grown, stop := m.hub.watchTask(task)
+	grown, stop := m.hub.WatchTask(task)
 	defer stop()
 	for {
 		if _, err := m.store.Task(ctx, task); !errors.Is(err, persistence.ErrNotFound) {
 			return toEngineError(err)
 		}
-		if !m.waitGrown(ctx, grown) {
+		if !m.requestPart().waitGrown(ctx, grown) {
 			return cmp.Or(ctx.Err(), error(errLeaving))
 		}
 	}
@@ -271,17 +273,19 @@ var watchPage = persistence.Part{Rows: 200, Bytes: 256 << 10}
 // watchRecheck is how often a watcher reads without a notice.
 const watchRecheck = 10 * time.Second
 
-func (m *Member) waitGrown(ctx context.Context, grown <-chan struct{}) bool {
+func (m memberRequests) waitGrown(ctx context.Context, grown <-chan struct{}) bool {
 	timeUp := make(chan struct{})
-	defer m.cfg.Host.Clock.AfterFunc(watchRecheck, func() { close(timeUp) })()
-	m.parkUntil(func() bool { return len(grown) > 0 || isClosed(timeUp) || ctx.Err() != nil || isClosed(m.hub.done) })
+	defer m.work.After(watchRecheck, func() { close(timeUp) })()
+	m.work.Park(func() bool {
+		return len(grown) > 0 || host.Closed(timeUp) || ctx.Err() != nil || host.Closed(m.hub.Done)
+	})
 	select {
 	case <-grown:
 	case <-timeUp:
 	case <-ctx.Done():
-	case <-m.hub.done:
+	case <-m.hub.Done:
 	}
-	return ctx.Err() == nil && !isClosed(m.hub.done)
+	return ctx.Err() == nil && !host.Closed(m.hub.Done)
 }
 
 func notFound(err error, task string) error {

@@ -32,12 +32,12 @@ const restRecheck = 10 * time.Millisecond
 
 // tryRest retires the task if it only has to wait. If the member stops, it rests when nothing is
 // pending.
-func (t *task) tryRest(c actor.Context, m restRequest) {
+func (t taskResting) tryRest(c actor.Context, m restRequest) {
 	force := m.force
 	switch {
 	case t.unreadable != nil && len(t.unreadable.cancels) == 0:
 		t.resting = restDone
-		c.Send(t.m.tasks, taskRested{task: t})
+		c.Send(t.m.tasks, taskRested{task: t.task})
 		return
 	case m.move:
 		t.handOver(c, m.later)
@@ -55,26 +55,26 @@ func (t *task) tryRest(c actor.Context, m restRequest) {
 		t.restLater(c, false)
 		return
 	case !quiet && !force:
-		c.Send(t.m.tasks, restAnswer{t, false})
+		c.Send(t.m.tasks, restAnswer{t.task, false})
 		return
 	case t.state.Status.Ended():
 		t.resting = restDone
-		c.Send(t.m.tasks, taskRested{task: t})
+		c.Send(t.m.tasks, taskRested{task: t.task})
 		return
 	}
 	t.commitRest(c)
 }
 
 // restLater lets a task that must rest try again.
-func (t *task) restLater(c actor.Context, move bool) {
+func (t taskResting) restLater(c actor.Context, move bool) {
 	self := c.Self()
-	t.m.cfg.Host.Clock.AfterFunc(restRecheck, func() { t.m.sendMessage(self, restRequest{force: true, move: move, later: true}) })
+	t.m.work.After(restRecheck, func() { t.m.sendMessage(self, restRequest{force: true, move: move, later: true}) })
 }
 
 // commitRest stores that the task is at rest, or that it has no owner, unless the last row has done
 // so. A task that was loaded while at rest writes it again: it may have been due at once, and the
 // store checks whether the state is the newest.
-func (t *task) commitRest(c actor.Context) {
+func (t taskResting) commitRest(c actor.Context) {
 	due, quiet := t.canRest()
 	t.movesAway, t.resting = t.resting == restLeaving, restCommitting
 	if t.rowPutToRest && quiet {
@@ -82,8 +82,8 @@ func (t *task) commitRest(c actor.Context) {
 		return
 	}
 	commit := persistence.Commit{Task: t.id, Seq: t.seq, At: t.m.nowMillis(), Rest: &persistence.Rest{Resting: quiet, Due: due}}
-	if t.restsWithSnapshot() {
-		t.takeSnapshot(&commit)
+	if t.journalPart().restsWithSnapshot() {
+		t.journalPart().takeSnapshot(&commit)
 	}
 	if col := persistence.ColumnsOf(t.state); col != t.columns {
 		commit.Columns = &col
@@ -92,16 +92,16 @@ func (t *task) commitRest(c actor.Context) {
 }
 
 // returnJobs gives back unfinished jobs before the member stops.
-func (t *task) returnJobs(c actor.Context) {
-	t.dropCut()
+func (t taskResting) returnJobs(c actor.Context) {
+	t.turnPart().dropCut()
 	if t.idleNow() {
-		t.decideCommand(c, &taskCommand{command: t.m.leaveCommand(t.id)})
+		t.decideCommand(c, &taskCommand{command: t.m.peers.leaveCommand(t.id)})
 	}
 }
 
 // decideLanded decides all reports of the task's jobs, so that their work is not repeated. Reports
 // that a step's actor has taken before are in the task's mailbox.
-func (t *task) decideLanded(c actor.Context) {
+func (t taskResting) decideLanded(c actor.Context) {
 	var cmds []*taskCommand
 	t.inbox.drainReports(func(landed []*activeJob) { cmds = append(cmds, reportsOf(t.id, landed)) }, false)
 	t.decideInTurn(cmds, func(cmd *taskCommand) {
@@ -118,7 +118,7 @@ func (t *task) idleNow() bool {
 
 // canRest reports whether a task only has to wait, and when it is due (0 means that only a message
 // wakes it).
-func (t *task) canRest() (due int64, ok bool) {
+func (t taskResting) canRest() (due int64, ok bool) {
 	if !t.idleNow() {
 		return 0, false
 	}
@@ -136,16 +136,16 @@ func (t *task) canRest() (due int64, ok bool) {
 
 // isLongWait reports whether a wait until the given time justifies leaving memory (0 means until a
 // message comes).
-func (t *task) isLongWait(due int64) bool {
+func (t taskResting) isLongWait(due int64) bool {
 	return due == 0 || due >= t.m.nowMillis()+3*t.m.cfg.IdleAfter.Milliseconds()
 }
 
-func (t *task) restWritten(c actor.Context, err error) {
+func (t taskResting) restWritten(c actor.Context, err error) {
 	if err != nil {
 		t.resting, t.movesAway, t.flushing = restNone, false, nil
 		t.inflight = &journalDraft{}
-		t.discardState(c, err)
-		c.Send(t.m.tasks, restAnswer{t, false})
+		t.loadPart().discardState(c, err)
+		c.Send(t.m.tasks, restAnswer{t.task, false})
 		return
 	}
 	t.resting = restDone
@@ -154,5 +154,5 @@ func (t *task) restWritten(c actor.Context, err error) {
 	} else {
 		t.pruneAll(c)
 	}
-	c.Send(t.m.tasks, taskRested{t, t.movesAway})
+	c.Send(t.m.tasks, taskRested{t.task, t.movesAway})
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 func TestAnEndedTaskIsDeletedSoonAfterAShortRetention(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-engine/troupe/actors/journal"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -16,12 +17,12 @@ func (t *tasks) sweepIdle(c actor.Context) {
 	t.retireIdle(c)
 	t.giveBackMemory()
 	self := c.Self()
-	t.m.cfg.Host.Clock.AfterFunc(max(t.m.cfg.IdleAfter/6, 10*time.Millisecond), func() { t.m.sendMessage(self, sweepTasks{}) })
+	t.m.work.After(max(t.m.cfg.IdleAfter/6, 10*time.Millisecond), func() { t.m.sendMessage(self, sweepTasks{}) })
 }
 
 // maxAsked is how many tasks are asked at once to rest, which fills a batch or two. All idle tasks
 // at once would delay the commits of active ones, and be so many that the member refuses new work.
-const maxAsked = 2 * maxBatch
+const maxAsked = 2 * journal.MaxBatch
 
 // manyAwake is the number of tasks in memory above which they are asked to rest sooner.
 const manyAwake = 10_000
@@ -76,7 +77,7 @@ func (t *tasks) giveBackMemory() {
 	}
 	t.retired, t.counted = 0, 0
 	t.entries, t.byPID = shrinkMap(t.entries), shrinkMap(t.byPID)
-	t.m.runBackground(debug.FreeOSMemory)
+	t.m.work.Run(debug.FreeOSMemory)
 }
 
 // shrinkMap returns a copy of a map with the size of its content, because a map never shrinks.
@@ -100,7 +101,7 @@ func (t *tasks) handleRestAnswer(c actor.Context, m restAnswer) {
 		c.Send(e.pid, message)
 	}
 	e.arrived = nil
-	if t.resting || !t.m.owned.ownsTask(e.id) {
+	if t.resting || !t.m.owned.OwnsTask(e.id) {
 		t.askToRest(e, true)
 	}
 	t.retireMore(c)
@@ -122,7 +123,7 @@ func (t *tasks) finishRest(c actor.Context, m taskRested) {
 		return
 	}
 	t.retired++
-	t.m.rested.Add(1)
+	t.m.counts.rested.Add(1)
 	delete(t.crashes, e.id)
 	delete(t.missingValues, e.id)
 	if m.moved {
@@ -144,7 +145,7 @@ func (t *tasks) refuseMessages(messages []any) {
 	for _, message := range messages {
 		switch cmd, ok := message.(*taskCommand); {
 		case !ok:
-		case t.m.owned.ownsTask(cmd.task):
+		case t.m.owned.OwnsTask(cmd.task):
 			cmd.sendAnswer(commandAnswer{err: errLeaving})
 		default:
 			t.redirectMessage(cmd)

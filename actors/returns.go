@@ -1,9 +1,7 @@
 package actors
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +24,7 @@ type Roaming interface {
 
 // bringJobs asks the owners of tasks to make this member the carrier of jobs that a worker has
 // brought.
-func (m *Member) bringJobs(ctx context.Context, jobs engine.Orders) engine.Outcomes {
+func (m jobCarrying) bringJobs(ctx context.Context, jobs engine.Orders) engine.Outcomes {
 	for i := range jobs {
 		b := jobs[i].Command.(flow.Bring)
 		b.Carrier = m.incarnation
@@ -48,28 +46,6 @@ func (m *Member) bringJobs(ctx context.Context, jobs engine.Orders) engine.Outco
 // errUnknownCarrier is the answer to a member that is not, or no longer, known to be alive.
 var errUnknownCarrier = flow.Errorf(flow.Busy, "the owner of the task does not know the member that asks: try again in a moment")
 
-// mayCarry reports whether a member may become the carrier of a job. Jobs of a member that joined
-// after the last view of the cluster would be taken for lost.
-func (m *Member) mayCarry(carrier string) bool {
-	return carrier == m.incarnation || m.cfg.Others == nil || m.isMemberAlive(carrier)
-}
-
-// returnGrace returns how long to wait for returning workers.
-func (m *Member) returnGrace() time.Duration {
-	if r, ok := m.cfg.Relay.(Roaming); ok {
-		return r.Grace()
-	}
-	return 0
-}
-
-// returnTerms returns the conditions for workers that may move to another member with their jobs.
-func (m *Member) returnTerms() (r flow.Return) {
-	if r.Grace = m.returnGrace().Milliseconds(); r.Grace > 0 && m.cfg.Workers != nil {
-		r.Pushed = m.cfg.Workers.Pushed()
-	}
-	return r
-}
-
 // migratedJobs are the jobs that their workers take along to other members when this member stops.
 // Requests for them are not answered, because an answer would make others start them again.
 type migratedJobs struct {
@@ -77,22 +53,22 @@ type migratedJobs struct {
 	jobs map[string]map[flow.Address]int // by task: the deliveries
 }
 
-func (p *migratedJobs) addJob(job jobKey, given int) {
+func (p *migratedJobs) addJob(job engine.JobKey, given int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.jobs == nil {
 		p.jobs = map[string]map[flow.Address]int{}
 	}
-	if p.jobs[job.task] == nil {
-		p.jobs[job.task] = map[flow.Address]int{}
+	if p.jobs[job.Task] == nil {
+		p.jobs[job.Task] = map[flow.Address]int{}
 	}
-	p.jobs[job.task][job.at] = given
+	p.jobs[job.Task][job.At] = given
 }
 
-func (p *migratedJobs) hasJob(job jobKey, given int) bool {
+func (p *migratedJobs) hasJob(job engine.JobKey, given int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	was, known := p.jobs[job.task][job.at]
+	was, known := p.jobs[job.Task][job.At]
 	return known && was >= given
 }
 
@@ -102,36 +78,5 @@ func (p *migratedJobs) jobsOf(task string) (all []flow.Address) {
 	for at := range p.jobs[task] {
 		all = append(all, at)
 	}
-	return all
-}
-
-// leaveCommand returns the command that gives back the jobs of a stopping member. Only in a cluster
-// does it name the migrated jobs, because only other members learn that this one left in order.
-func (m *Member) leaveCommand(task string) flow.Leave {
-	c := flow.Leave{Return: m.returnTerms()}
-	if m.cfg.Others != nil {
-		c.Parted = m.migratedJobs.jobsOf(task)
-	}
-	return c
-}
-
-// recoverCommand returns the command that recovers the jobs of members that are gone.
-func (m *Member) recoverCommand(task string) flow.Recover {
-	r := flow.Recover{Since: m.owned.sinceOf(task), Visibility: m.cfg.Visibility.Milliseconds(),
-		Alive: m.aliveMembers(), Return: m.returnTerms()}
-	if r.Grace > 0 {
-		r.Gone = m.listDepartures()
-	}
-	return r
-}
-
-// listDepartures returns the departed members with their times.
-func (m *Member) listDepartures() (all []flow.Departure) {
-	m.goneMu.Lock()
-	defer m.goneMu.Unlock()
-	for _, gone := range m.goneMembers {
-		all = append(all, gone)
-	}
-	slices.SortFunc(all, func(a, b flow.Departure) int { return cmp.Compare(a.Member, b.Member) })
 	return all
 }

@@ -36,8 +36,8 @@ func TestAWorkersJobsContinueWhenItsMemberIsKilled(t *testing.T) {
 			w.has(0)
 			w.onceEach()
 			for _, id := range ids {
-				require.NotContains(t, r.history(t, id), "attempt_returned ")
-				require.Contains(t, r.history(t, id), "attempt_passed roamer")
+				require.NotContains(t, r.history(t, id), "attempt_requeued ")
+				require.Contains(t, r.history(t, id), "attempt_moved roamer")
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func TestAWorkersJobsContinueAtAMemberNotYetKnown(t *testing.T) {
 	r.allEnd(t, ids)
 	w.onceEach()
 	for _, id := range ids {
-		require.NotContains(t, r.history(t, id), "attempt_returned ")
+		require.NotContains(t, r.history(t, id), "attempt_requeued ")
 	}
 }
 
@@ -232,7 +232,7 @@ func TestAJobIsNotBroughtWithAWrongTicket(t *testing.T) {
 			require.Equal(t, map[string]bool{jobs[0].GetId(): true}, w.stopped)
 			task, _, err := flow.ParseJobID(right)
 			require.NoError(t, err)
-			require.NotContains(t, r.history(t, task), "attempt_passed roamer")
+			require.NotContains(t, r.history(t, task), "attempt_moved roamer")
 			w.finishAll()
 			for _, id := range ids {
 				if id != task {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/attached"
 	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/carriers/attached"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -162,7 +162,7 @@ func (pushing) Pushed() []string        { return []string{"s"} }
 
 // jobsToBring are definitions with one job for attached workers.
 var jobsToBring = map[string]string{"for them alone": remoteJob,
-	"that push workers get, too": `{"start":"a","nodes":{"a":{"exec_type":"http","service":"s"}}}`}
+	"that push workers get, too": `{"start":"a","nodes":{"a":{"exec_type":"push","service":"s"}}}`}
 
 // realm is three members that share all tasks, with workers that come and go.
 type realm struct {
@@ -233,7 +233,7 @@ func (r *realm) history(t *testing.T, id string) (events []string) {
 // moves counts how often a task's job moved with its worker.
 func (r *realm) moves(t *testing.T, id string) (n int) {
 	for _, e := range r.history(t, id) {
-		if e == "attempt_passed roamer" {
+		if e == "attempt_moved roamer" {
 			n++
 		}
 	}

@@ -12,7 +12,8 @@ import (
 
 // Messages to the sessions actor.
 type (
-	// jobErrand dispatches and withdraws jobs of a task. Their reports go to an inbox.
+	// jobErrand dispatches and withdraws jobs of a task, and brings them the ends of their waits.
+	// Their reports go to an inbox.
 	jobErrand struct {
 		task    string
 		effects []flow.Effect // effects that are not about jobs are ignored
@@ -43,12 +44,6 @@ type (
 	}
 )
 
-// jobKey identifies an attempt without building its id.
-type jobKey struct {
-	task string
-	at   flow.Address
-}
-
 // sessions matches ready jobs with carriers. Jobs for this member's carriers wait for a worker
 // place; queue jobs wait for pollers.
 type sessions struct {
@@ -56,7 +51,7 @@ type sessions struct {
 	pools         map[flow.ExecType]*carrierPool
 	relayQueue    *relayQueue // nil if there is no relay
 	sendScheduled bool        // a sendRelayed message is in the mailbox
-	activeJobs    map[jobKey]*activeJob
+	activeJobs    map[engine.JobKey]*activeJob
 	newestByTask  map[string]*activeJob // newest job of each task; the others are linked to it
 	queue         *queue
 	foreign       *inbox // inbox for jobs of other members' tasks
@@ -69,7 +64,7 @@ const defaultConcurrency = 256
 
 func newSessions(m *Member) *sessions {
 	s := &sessions{m: m, pools: map[flow.ExecType]*carrierPool{},
-		activeJobs: map[jobKey]*activeJob{}, newestByTask: map[string]*activeJob{},
+		activeJobs: map[engine.JobKey]*activeJob{}, newestByTask: map[string]*activeJob{},
 		foreign: &inbox{m: m, taskOwner: &taskOwner{}}}
 	for t, carrier := range m.cfg.Carriers {
 		limit := m.cfg.Concurrency[t]
@@ -85,10 +80,10 @@ func newSessions(m *Member) *sessions {
 		w.notifySessions = func() { m.sendMessage(m.sessions, jobsCarried{w}) }
 		s.relayQueue = w
 		if r, ok := m.cfg.Relay.(Roaming); ok {
-			r.Roam(m.bringJobs)
+			r.Roam(m.carryPart().bringJobs)
 		}
-		if r := m.sharingRelay(); r != nil {
-			r.Meet(m.incarnation, m.aliveMembers, m.cfg.Others.Credits)
+		if r := m.carryPart().sharingRelay(); r != nil {
+			r.Meet(m.incarnation, m.peers.aliveMembers, m.cfg.Others.Credits)
 		}
 	}
 	s.queue = newQueue(m)
@@ -179,7 +174,7 @@ func (s *sessions) sendRelayed() {
 
 // runErrand performs an errand. If its step has ended meanwhile, nothing is dispatched.
 func (s *sessions) runErrand(c actor.Context, m jobErrand) {
-	void := m.inbox.isAbandoned()
+	void := m.inbox.IsAbandoned()
 	var flights []*activeJob
 	for _, effect := range m.effects {
 		switch e := effect.(type) {
@@ -187,7 +182,7 @@ func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 			switch {
 			case void:
 			case s.isForeignCarrier(e.Job.Carrier):
-				s.m.jobForwarder.enqueueErrand(e.Job.Carrier, engine.ErrandOf(&e.Job), m.inbox)
+				s.m.jobForwarder.Enqueue(e.Job.Carrier, engine.ErrandOf(&e.Job), m.inbox)
 			default:
 				if f := s.dispatchJob(c, effect, m.inbox); f != nil {
 					flights = append(flights, f)
@@ -199,7 +194,7 @@ func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 			switch {
 			case void || e.Job.Exec.Type == flow.ExecQueue:
 			case s.isForeignCarrier(e.Job.Carrier):
-				s.m.jobForwarder.enqueueErrand(e.Job.Carrier,
+				s.m.jobForwarder.Enqueue(e.Job.Carrier,
 					engine.Errand{Job: engine.Job{Task: m.task, Address: e.Job.Address},
 						Given: e.Job.Given, Withdrawn: true, Unbegun: true}, m.inbox)
 			default:
@@ -207,18 +202,20 @@ func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 			}
 		case flow.Over:
 			if e.Queue {
-				s.queue.withdrawJob(jobKey{m.task, e.Address})
+				s.queue.withdrawJob(engine.JobKey{Task: m.task, At: e.Address})
 			}
 		case flow.Withdraw:
 			s.enqueueJobs(flights, m.inbox) // it may be one of them
 			flights = nil
 			if s.isForeignCarrier(e.Carrier) {
-				s.m.jobForwarder.enqueueErrand(e.Carrier,
+				s.m.jobForwarder.Enqueue(e.Carrier,
 					engine.Errand{Job: engine.Job{Task: m.task, Address: e.Address}, Given: e.Given,
 						Withdrawn: true}, m.inbox)
 				continue
 			}
-			s.withdrawJob(jobKey{m.task, e.Address}, e.Given)
+			s.withdrawJob(engine.JobKey{Task: m.task, At: e.Address}, e.Given)
+		case flow.WaitEnded:
+			s.sendWaitEnd(m, &e)
 		}
 	}
 	s.enqueueJobs(flights, m.inbox)
@@ -238,7 +235,7 @@ func (s *sessions) carryForeign(m carryForeign) {
 	var flights []*activeJob
 	for i := range m.errands {
 		e := &m.errands[i]
-		key := jobKey{e.Job.Task, e.Job.Address}
+		key := engine.JobKey{Task: e.Job.Task, At: e.Job.Address}
 		switch {
 		case e.Withdrawn && e.Unbegun:
 			s.enqueueJobs(flights, s.foreign)
@@ -248,12 +245,14 @@ func (s *sessions) carryForeign(m carryForeign) {
 			s.enqueueJobs(flights, s.foreign)
 			flights = nil
 			s.withdrawJob(key, e.Given)
-		case s.findJob(key, e.Given) != nil || s.m.orderForwarder.hasReported(key, e.Given) ||
-			s.m.migratedJobs.hasJob(key, e.Given) || s.m.owned.ownsTask(key.task):
+		case e.OnlyEnds():
+			s.endWaits(key, e.Given, e.Ended)
+		case s.endWaits(key, e.Given, e.Ended) || s.m.orderForwarder.HasReported(key, e.Given) ||
+			s.m.peers.migrated.hasJob(key, e.Given) || s.m.owned.OwnsTask(key.Task):
 		case !e.Type.Attachable():
 			s.m.sendMessage(s.m.tasks, unknownJob{key, e.Given})
 		case s.relayQueue == nil || s.stopped || s.draining != nil:
-			s.m.orderForwarder.sendCommand(key.task, giveBack(key.at, e.Given))
+			s.m.orderForwarder.SendCommand(key.Task, giveBack(key.At, e.Given))
 		default:
 			f := s.newJob(key, flow.Dispatch{Job: e.ForRelay()}, s.relayQueue, s.foreign)
 			s.addJob(f)
@@ -274,21 +273,22 @@ func giveBack(at flow.Address, given int) flow.Report {
 // job that reported while its task belonged to another member has ended here.
 func (s *sessions) dispatchJob(c actor.Context, effect flow.Effect, in *inbox) *activeJob {
 	e := effect.(flow.Dispatch)
-	key := jobKey{e.Job.Task, e.Job.Address}
+	key := engine.JobKey{Task: e.Job.Task, At: e.Job.Address}
 	if e.Job.Exec.Type == flow.ExecQueue {
 		s.queue.offerJob(c, queuedJobOf(&e.Job))
 		return nil
 	}
 	if known := s.findJob(key, e.Job.Given); known != nil {
 		known.redirectTo(in)
+		known.waitEnds.addSteps(e.Job.Function.WaitEnds()) // some may be new to it
 		return nil
 	}
-	if s.stopped || s.m.orderForwarder.hasReported(key, e.Job.Given) || s.m.migratedJobs.hasJob(key, e.Job.Given) {
+	if s.stopped || s.m.orderForwarder.HasReported(key, e.Job.Given) || s.m.peers.migrated.hasJob(key, e.Job.Given) {
 		return nil
 	}
 	f := s.newJob(key, effect, s.routeFor(e.Job.Exec), in)
 	if f.route == nil {
-		f.report = normalizeReport(key.at, flow.Report{Fatal: true,
+		f.report = normalizeReport(key.At, flow.Report{Fatal: true,
 			Error: fmt.Sprintf("this member does not carry out %s jobs", e.Job.Exec.Type)})
 		in.expectJobs(1)
 		in.addReport(f)
@@ -310,28 +310,28 @@ func (f *activeJob) redirectTo(in *inbox) {
 // running job continues, and its report goes to the inbox.
 func (s *sessions) reclaimJob(effect flow.Effect, in *inbox) {
 	job := effect.(flow.Reclaim).Job
-	key := jobKey{job.Task, job.Address}
+	key := engine.JobKey{Task: job.Task, At: job.Address}
 	f := s.findJob(key, job.Given)
 	switch {
 	case f != nil:
 		f.redirectTo(in)
 		s.dropQueued(f)
-	case s.m.orderForwarder.hasReported(key, job.Given) || s.m.migratedJobs.hasJob(key, job.Given):
+	case s.m.orderForwarder.HasReported(key, job.Given) || s.m.peers.migrated.hasJob(key, job.Given):
 	default:
-		f = &activeJob{key: key, delivery: job.Given, report: giveBack(key.at, job.Given)}
+		f = &activeJob{key: key, delivery: job.Given, report: giveBack(key.At, job.Given)}
 		in.expectJobs(1)
 		in.addReport(f)
 	}
 }
 
 // reclaimForeign does the same as reclaimJob for a job of another member's task.
-func (s *sessions) reclaimForeign(key jobKey, given int) {
+func (s *sessions) reclaimForeign(key engine.JobKey, given int) {
 	switch f := s.findJob(key, given); {
 	case f != nil:
 		s.dropQueued(f)
-	case s.m.orderForwarder.hasReported(key, given) || s.m.migratedJobs.hasJob(key, given) || s.m.owned.ownsTask(key.task):
+	case s.m.orderForwarder.HasReported(key, given) || s.m.peers.migrated.hasJob(key, given) || s.m.owned.OwnsTask(key.Task):
 	default:
-		s.m.orderForwarder.sendCommand(key.task, giveBack(key.at, given))
+		s.m.orderForwarder.SendCommand(key.Task, giveBack(key.At, given))
 	}
 }
 
@@ -343,7 +343,7 @@ func (s *sessions) dropQueued(f *activeJob) {
 	f.withdrawn.Store(true)
 	f.jobCtx.endJob()
 	f.route.noteWithdrawn(f)
-	f.report = giveBack(f.key.at, f.delivery)
+	f.report = giveBack(f.key.At, f.delivery)
 	s.removeJob(f)
 	f.inbox.Swap(nil).addReport(f)
 }
@@ -376,7 +376,7 @@ func (s *sessions) forgetCarried(w jobRoute) {
 
 // withdrawJob withdraws a job up to the given delivery. A late withdrawal does not cancel a newer
 // delivery.
-func (s *sessions) withdrawJob(key jobKey, given int) {
+func (s *sessions) withdrawJob(key engine.JobKey, given int) {
 	f := s.activeJobs[key]
 	switch {
 	case f == nil:
@@ -443,11 +443,11 @@ func (s *sessions) dropAll() {
 	for _, f := range s.jobsInOrder(func(*activeJob) bool { return true }) {
 		stays := s.canMigrate(f)
 		if stays {
-			s.m.migratedJobs.addJob(f.key, f.delivery)
+			s.m.peers.migrated.addJob(f.key, f.delivery)
 		}
 		f.jobCtx.endJob()
-		if !stays && !s.m.owned.ownsTask(f.key.task) {
-			s.m.orderForwarder.sendCommand(f.key.task, giveBack(f.key.at, f.delivery))
+		if !stays && !s.m.owned.OwnsTask(f.key.Task) {
+			s.m.orderForwarder.SendCommand(f.key.Task, giveBack(f.key.At, f.delivery))
 		}
 	}
 }
@@ -455,5 +455,5 @@ func (s *sessions) dropAll() {
 // canMigrate reports whether a worker may take a job along to another member.
 func (s *sessions) canMigrate(f *activeJob) bool {
 	_, relayed := f.route.(*relayQueue)
-	return relayed && f.stage.Load() == stageRunning && s.m.returnGrace() > 0
+	return relayed && f.stage.Load() == stageRunning && s.m.peers.returnGrace() > 0
 }

@@ -21,34 +21,34 @@ import (
 // StartTask starts a task. It returns after the task is stored.
 func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
 	n.Traced = cmp.Or(n.Traced, engine.TracedOf(ctx))
-	msg, err := m.newTask(ctx, n)
+	msg, err := m.startPart().newTask(ctx, n)
 	if err != nil {
-		return engine.Started{}, m.toCallerError(err)
+		return engine.Started{}, m.requestPart().toCallerError(err)
 	}
 	if msg.repeats != nil {
 		created, err := compareStart(msg.create, msg.newest, msg.repeats)
 		return engine.Started{Task: msg.task, Created: created}, toEngineError(err)
 	}
-	a, err := m.sendRequest(ctx, msg.start, func(reply func(commandAnswer)) {
+	a, err := m.requestPart().sendRequest(ctx, msg.start, func(reply func(commandAnswer)) {
 		msg.reply = reply
 		m.sendMessage(m.tasks, msg)
 	})
 	if err != nil {
-		return engine.Started{}, m.toCallerError(err)
+		return engine.Started{}, m.requestPart().toCallerError(err)
 	}
 	switch {
 	case errors.Is(a.err, persistence.ErrExists):
-		created, err := m.sameStart(ctx, msg)
+		created, err := m.startPart().sameStart(ctx, msg)
 		return engine.Started{Task: msg.task, Created: created}, toEngineError(err)
 	case errors.Is(a.err, persistence.ErrNoVersion):
 		m.reader.Forget(n.VersionID)
 		return engine.Started{}, flow.Errorf(flow.NotFound, "there is no flow version %s: its flow was deleted", n.VersionID)
 	}
-	return engine.Started{Task: msg.task, Created: a.err == nil}, m.toCallerError(a.err)
+	return engine.Started{Task: msg.task, Created: a.err == nil}, m.requestPart().toCallerError(a.err)
 }
 
-func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*createTask, error) {
-	if err := m.admitCommand(flow.Start{}); err != nil {
+func (m taskStarting) newTask(ctx context.Context, n engine.NewTask) (*createTask, error) {
+	if err := m.requestPart().admitCommand(flow.Start{}); err != nil {
 		return nil, err
 	}
 	start, err := m.newStart(ctx, n)
@@ -73,7 +73,7 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*createTask, er
 		return nil, err
 	}
 	start.Traced = m.cfg.Tracing.Sampling.Of(id, n.Traced)
-	if start, err = m.offloadStart(ctx, id, n.Fork, start); err != nil {
+	if start, err = m.values.OffloadStart(ctx, id, n.Fork, start); err != nil {
 		return nil, err
 	}
 	return &createTask{
@@ -87,7 +87,7 @@ func (m *Member) newTask(ctx context.Context, n engine.NewTask) (*createTask, er
 
 // findStarted returns the task that a keyed start has created before; nil if there is none. Such a
 // start gets its task even if the flow has been published with other inputs since.
-func (m *Member) findStarted(ctx context.Context, id string, n engine.NewTask) *persistence.TaskRow {
+func (m taskStarting) findStarted(ctx context.Context, id string, n engine.NewTask) *persistence.TaskRow {
 	if n.Key == "" && n.ID == "" {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (m *Member) findStarted(ctx context.Context, id string, n engine.NewTask) *
 
 // newStart returns the start command of a new task: from the beginning, or with a part of another
 // task's history.
-func (m *Member) newStart(ctx context.Context, n engine.NewTask) (flow.Start, error) {
+func (m taskStarting) newStart(ctx context.Context, n engine.NewTask) (flow.Start, error) {
 	if n.Fork == "" {
 		return flow.Start{Version: n.VersionID, Params: n.Params}, nil
 	}
@@ -115,7 +115,7 @@ func (m *Member) newStart(ctx context.Context, n engine.NewTask) (flow.Start, er
 }
 
 // rerunStart returns the start command of a task that repeats another one.
-func (m *Member) rerunStart(ctx context.Context, n engine.NewTask) (flow.Start, error) {
+func (m taskStarting) rerunStart(ctx context.Context, n engine.NewTask) (flow.Start, error) {
 	row, err := m.store.Task(ctx, n.Fork)
 	if err != nil {
 		return flow.Start{}, notFound(err, n.Fork)
@@ -159,7 +159,7 @@ const ofRequest = "/"
 
 // sameStart reports whether a task was created by an earlier delivery of this request. A start with
 // other contents is refused.
-func (m *Member) sameStart(ctx context.Context, msg *createTask) (created bool, err error) {
+func (m taskStarting) sameStart(ctx context.Context, msg *createTask) (created bool, err error) {
 	row, err := m.store.Task(ctx, msg.task)
 	if err != nil {
 		return false, notFound(err, msg.task)

@@ -21,7 +21,7 @@ import (
 // inAndOut is a flow with many units, and with a nested step.
 const inAndOut = `{"start":"fan","on_error":"fail","nodes":{
 	"fan":{"kind":"foreach","exec_type":"local_func","func":"f","parallel_mode":"concurrent","prep":{"input_key":"$params.list"}},
-	"sub":{"kind":"subflow","subflow":{"start":"in","nodes":{"in":{"exec_type":"local_func","func":"f","max_retries":1}}}}},
+	"sub":{"kind":"subflow","subflow":{"start":"in","nodes":{"in":{"exec_type":"local_func","func":"f","retry":{"max_attempts":2}}}}}},
 	"edges":[{"from":"fan","action":"default","to":"sub"}]}`
 
 // sums returns the sums of all rows of one width about a version's tasks or nodes, by key.

@@ -22,7 +22,7 @@ func (s *step) Receive(c actor.Context) {
 	s.m.cfg.Host.callProbe("step", c.Message())
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		s.m.stepActors.Add(1)
+		s.m.counts.stepActors.Add(1)
 		s.bindActor(c.Self(), flow.ChildScope(s.at), s.inbox)
 	case effectShare:
 		s.performOwed(c, m.effects)
@@ -43,7 +43,7 @@ func (s *step) Receive(c actor.Context) {
 	case *actor.Stopping:
 		s.close()
 	case *actor.Stopped:
-		s.m.stepActors.Add(-1)
+		s.m.counts.stepActors.Add(-1)
 	}
 }
 

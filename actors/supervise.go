@@ -7,17 +7,13 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-engine/troupe/actors/background"
 	"github.com/troupe-engine/troupe/flow"
 )
 
 // manyCrashes is the number of consecutive crashes after which a step fails (reason `internal`)
 // instead of being restarted.
 const manyCrashes = 5
-
-// backOff returns the pause before the nth retry after a crash.
-func backOff(n int) time.Duration {
-	return min(100*time.Millisecond<<min(n, 10), 30*time.Second)
-}
 
 // taskSupervisor is the supervisor of all task actors. These are not children of `tasks` in the
 // library's sense, because its set of children keeps every former child reachable.
@@ -29,10 +25,6 @@ type taskCrashed struct {
 	pid    *actor.PID
 	reason any
 }
-
-// storePause returns the pause before the nth retry of a store call. It stays short: there are few
-// callers, many tasks wait for them, and work should continue soon after an outage.
-func storePause(n int) time.Duration { return min(backOff(n), time.Second) }
 
 // HandleFailure lets a task actor that panicked forward the messages in its mailbox until its
 // parent stops it. By default, the library would restart it at once and give up after a few times.
@@ -58,22 +50,22 @@ func (t *tasks) restartCrashed(c actor.Context, m taskCrashed) {
 		}
 	}
 	n := t.crashes[e.id]
-	t.m.log.Error("a task actor crashed", "task", e.id, "crashes", n, "reason", m.reason)
-	if !t.m.owned.ownsTask(e.id) {
+	t.m.log.Error("task actor crashed", "task", e.id, "crashes", n, "reason", m.reason)
+	if !t.m.owned.OwnsTask(e.id) {
 		t.dropMovedTask(e)
 		return
 	}
 	t.countInMemory(e.id, 1) // for the pause
 	t.forgetTask(e)
 	if n > 2*manyCrashes {
-		t.m.log.Error("a task is left alone until somebody asks for it: it crashes whatever is done", "task", e.id)
+		t.m.log.Error("task crashes repeatedly: it stays unloaded until the next request for it", "task", e.id)
 	}
 	p := &crashPause{}
 	t.pauses[e.id] = p
 	for _, message := range e.arrived {
 		p.holdMessage(message)
 	}
-	t.m.cfg.Host.Clock.AfterFunc(backOff(n), func() { t.m.sendMessage(t.m.tasks, reviveTask{e.id, p}) })
+	t.m.work.After(background.BackOff(n), func() { t.m.sendMessage(t.m.tasks, reviveTask{e.id, p}) })
 }
 
 // dropMovedTask releases a task whose actor crashed during its move to another member, without a
@@ -138,8 +130,10 @@ func (t *tasks) reviveTask(c actor.Context, id string) {
 	case t.resting:
 		t.refuseMessages(p.heldMessages())
 	case len(waiting) > 0:
-		e := t.openTask(c, id, &task{effectPerformer: effectPerformer{m: t.m, task: id}, id: id, loading: true, waiting: waiting})
-		if !t.m.owned.ownsTask(id) {
+		k := storedTask(t.m, id)
+		k.waiting = waiting
+		e := t.openTask(c, id, k)
+		if !t.m.owned.OwnsTask(id) {
 			t.askToRest(e, true)
 		}
 	}
@@ -178,12 +172,12 @@ func (h *effectPerformer) handleStepCrash(supervisor actor.Supervisor, pid *acto
 	}
 	k.crashes, k.crashedAt, k.pid = k.crashes+1, now, nil
 	k.inbox.setActor(nil)
-	h.m.log.Error("a step actor crashed", "task", h.task, "step", k.at.String(), "crashes", k.crashes, "reason", reason)
+	h.m.log.Error("step actor crashed", "task", h.task, "step", k.at.String(), "crashes", k.crashes, "reason", reason)
 	to, message := h.self, any(respawnStep{k.at})
 	if k.crashes >= manyCrashes { // this actor may be gone by then, too
 		to, message = h.m.tasks, &taskCommand{task: h.task, command: failCrashingStep(k.at)}
 	}
-	h.m.cfg.Host.Clock.AfterFunc(backOff(k.crashes), func() { h.m.sendMessage(to, message) })
+	h.m.work.After(background.BackOff(k.crashes), func() { h.m.sendMessage(to, message) })
 }
 
 // failCrashingStep returns the command that fails a step.

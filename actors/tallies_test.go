@@ -98,7 +98,7 @@ func TestTasksAndAttemptsAreCountedByFlowAndService(t *testing.T) {
 		return flow.Report{}
 	}))
 	v := th.named(t, "order",
-		`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"},"max_retries":1}}}`)
+		`{"start":"a","nodes":{"a":{"exec_type":"local_func","func":"f","prep":{"input_key":"$params.n"},"retry":{"max_attempts":2}}}}`)
 	require.Equal(t, "completed", th.run(t, v, `{"n":1}`).Status)
 	require.Equal(t, "failed", th.run(t, v, `{"n":"never"}`).Status)
 	told := th.scrape(t)
@@ -111,7 +111,7 @@ func TestTasksAndAttemptsAreCountedByFlowAndService(t *testing.T) {
 		"troupe_attempts_total ok local_func":          1,
 		"troupe_attempts_total error local_func":       2,
 		"troupe_attempts_total lost local_func":        0,
-		"troupe_retries_total local_func":              1,
+		"troupe_attempt_retries_total local_func":      1,
 		"troupe_attempt_duration_seconds local_func":   3,
 		"troupe_attempt_wait_seconds local_func":       3,
 		"troupe_claims_expired_total local_func":       0,

@@ -7,6 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-engine/troupe/actors/journal"
+	"github.com/troupe-engine/troupe/actors/metrics"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -15,60 +17,94 @@ import (
 // once, commits the decision, and releases its effects after that.
 type task struct {
 	effectPerformer
-	id     string
-	state  *flow.State
-	create *persistence.Create // set until the first row is written
-	// the first row was stored by Begin, and there is no second one yet
-	begunApart bool
+	id         string
+	state      *flow.State
+	gen        int  // generation of the state; answers for an older one are ignored
+	hasCrashed bool // this actor has crashed
 
+	loadState
+	commandQueue
+	rowState
+	restState
+	turnState
+}
+
+// loadState is how far a task is loaded, and the failures of earlier loads and rows.
+type loadState struct {
 	onLoaded func() // called once when the task is loaded, or will not be; may be nil
 	loading  bool
 	// the store has no such task: callers get an error until the parent removes the actor
 	missing    bool
 	unreadable *unreadableTask // set if the task cannot be read; loading stays set then
+	tries      int             // tries to load
+	crashes    int             // crashes of earlier actors of this task
+	// value without which the last actor could not continue; "" if none
+	missingValue string
+	refusals     int // consecutive refusals that no command caused
+	// why the objects of the last refused row could not be written; "" if that was not the reason
+	objectError string
+}
+
+// commandQueue holds the commands that are not decided yet.
+type commandQueue struct {
 	// commands that arrived while loading, or while others are tried alone
 	waiting   []*taskCommand
 	deciding  []*taskCommand // commands being decided, one after another
 	newClaims []*taskCommand // the same for claims of jobs that have just started
-	unlisted  unlistedJobs
-	gen       int // generation of the state; answers for an older one are ignored
-	tries     int // tries to load
-
 	// to be tried one by one, because the store refuses a row from one of them
 	isolated []*taskCommand
-	refusals int // consecutive refusals that no command caused
-	// why the objects of the last refused row could not be written; "" if that was not the reason
-	objectError string
+}
 
-	// creates references for values that decisions make; nil if they stay as they are
-	referValue func(v json.RawMessage) json.RawMessage
-	newObjects []persistence.Object // objects of the current decision
-
-	seq              int64 // number of the last row sent to the store
-	inflight         *journalDraft
-	openDraft        *journalDraft  // collects decisions while a row is in flight
-	cutCommands      []flow.Command // rests of cut decisions
-	cutScheduled     bool           // their continuation is scheduled …
-	cutAt            int64          // … since this time
-	unstoredAttempts int            // attempts in inflight and openDraft
-	pace             stepPace
-	// unfinished is set if the rest of the work is left to the next load of the task.
-	unfinished    bool
-	resting       restPhase
-	movesAway     bool       // it rests, or soon will, because another member will own it
-	flushing      *stepFlush // flush of the steps before that
-	storedResting bool       // the store has the task at rest
-	rowPutToRest  bool       // the last row of this actor put it to rest
+// rowState is the journal of a task, as far as its actor needs it for the next row.
+type rowState struct {
+	create *persistence.Create // set until the first row is written
+	// the first row was stored by Begin, and there is no second one yet
+	begunApart    bool
+	seq           int64 // number of the last row sent to the store
+	inflight      *journalDraft
+	openDraft     *journalDraft // collects decisions while a row is in flight
+	storedResting bool          // the store has the task at rest
+	rowPutToRest  bool          // the last row of this actor put it to rest
 
 	journal   int // bytes of rows since the snapshot
 	snapshot  int // bytes of the last snapshot
 	columns   persistence.Columns
 	columnsAt int64
-	counted   *statisticsPart // part that counts its rows
-	crashes   int             // crashes of earlier actors of this task
-	// value without which the last actor could not continue; "" if none
-	missingValue string
-	hasCrashed   bool // this actor has crashed
+	unlisted  unlistedJobs
+	counted   *metrics.StatisticsPart // part that counts its rows
+
+	// creates references for values that decisions make; nil if they stay as they are
+	referValue func(v json.RawMessage) json.RawMessage
+	newObjects []persistence.Object // objects of the current decision
+}
+
+// restState is the progress of a task's retirement.
+type restState struct {
+	resting   restPhase
+	movesAway bool       // it rests, or soon will, because another member will own it
+	flushing  *stepFlush // flush of the steps before that
+	// the rest of the work is left to the next load of the task
+	unfinished bool
+}
+
+// turnState is the work that a task has put off, or decided and not stored yet.
+type turnState struct {
+	cutCommands      []flow.Command // rests of cut decisions
+	cutScheduled     bool           // their continuation is scheduled …
+	cutAt            int64          // … since this time
+	unstoredAttempts int            // attempts in inflight and openDraft
+	pace             stepPace
+}
+
+// newTask returns the actor of a task that is started.
+func newTask(m *Member, c *createTask) *task {
+	return &task{effectPerformer: effectPerformer{m: m, task: c.task}, id: c.task,
+		state: flow.NewState(c.task, c.plan), rowState: rowState{create: c.create}}
+}
+
+// storedTask returns the actor of a task that has yet to be loaded.
+func storedTask(m *Member, id string) *task {
+	return &task{effectPerformer: effectPerformer{m: m, task: id}, id: id, loadState: loadState{loading: true}}
 }
 
 type (
@@ -88,28 +124,28 @@ func (t *task) Receive(c actor.Context) {
 		t.handleStarted(c)
 	case *taskCommand:
 		t.handleCommand(c, m)
-	case commitResult:
+	case journal.Written:
 		t.handleCommitResult(c, m)
-	case loadResult:
-		t.applyLoaded(c, m)
+	case journal.Loaded:
+		t.loadPart().applyLoaded(c, m)
 	case abandonResult:
-		t.finishAbandon(c, m)
+		t.loadPart().finishAbandon(c, m)
 	case reloadTask:
 		if m.gen == t.gen && t.loading {
-			t.requestLoad(c)
+			t.loadPart().requestLoad(c)
 		}
 	case recheckCarriers:
-		t.recheckCarriers(c, m)
+		t.loadPart().recheckCarriers(c, m)
 	case alarmsDue:
 		t.fireAlarms(c)
 	case resumeCut:
-		t.resumeCut(c, m)
-	case snapshotTurn:
+		t.turnPart().resumeCut(c, m)
+	case journal.SnapshotTurn:
 		t.flushDraft(c)
 	case stepsFlushed:
-		t.finishFlush(c, m)
+		t.restPart().finishFlush(c, m)
 	case restRequest:
-		t.tryRest(c, m)
+		t.restPart().tryRest(c, m)
 	case collectReports:
 		t.decideReports(c)
 	case respawnStep:
@@ -131,7 +167,7 @@ func (t *task) handleCommand(c actor.Context, m *taskCommand) {
 	case t.resting != restNone:
 		c.Send(t.m.tasks, m)
 	case t.unreadable != nil:
-		t.answerUnread(c, m)
+		t.loadPart().answerUnread(c, m)
 	case !t.holdCommand(m):
 		t.decideCommand(c, m)
 	}
@@ -143,10 +179,10 @@ func (t *task) handleStop(message any) {
 	case *actor.Stopping:
 		t.close()
 	case *actor.Stopped:
-		t.notifyLoaded()
+		t.loadPart().notifyLoaded()
 		t.forwardDeferredWork()
-		t.addUnstored(-t.unstoredAttempts)
-		t.m.taskActors.Add(-1)
+		t.turnPart().addUnstored(-t.unstoredAttempts)
+		t.m.counts.taskActors.Add(-1)
 		if t.movesAway {
 			t.m.sendMessage(t.m.tasks, taskDeparted{t})
 		}
@@ -179,11 +215,11 @@ func (t *task) answerCrashed(cmds []*taskCommand) {
 }
 
 func (t *task) handleStarted(c actor.Context) {
-	t.m.taskActors.Add(1)
-	t.referValue = t.referenceFunc()
+	t.m.counts.taskActors.Add(1)
+	t.referValue = t.journalPart().referenceFunc()
 	t.bindActor(c.Self(), "", &inbox{m: t.m, taskOwner: ownerAt(c.Self())})
 	if t.loading {
-		t.requestLoad(c)
+		t.loadPart().requestLoad(c)
 	}
 }
 
@@ -195,7 +231,7 @@ func (t *task) answerOnPanic(c actor.Context) {
 		return
 	}
 	t.hasCrashed = true
-	t.dropUnstoredObjects()
+	t.journalPart().dropUnstoredObjects()
 	all := slices.Concat(t.inflight.commands(), t.openDraft.commands(), t.newClaims, t.deciding, t.waiting, t.isolated)
 	if cmd, ok := c.Message().(*taskCommand); ok {
 		all = append(all, cmd)
@@ -258,7 +294,7 @@ func (t *task) sendOutstanding(c actor.Context, at flow.Address) {
 	if t.loading {
 		return
 	}
-	carriers := append(t.m.aliveMembers(), t.m.incarnation)
+	carriers := append(t.m.peers.aliveMembers(), t.m.incarnation)
 	below := slices.DeleteFunc(flow.OutstandingOf(t.state, at, carriers...), isQueueEffect)
 	all := []flow.Effect{outstandingEffects{flow.Spawn{Address: at}, below}}
 	if p := t.draftFor(flow.Decision{}); p != nil {
@@ -278,27 +314,27 @@ func (t *task) decideCommand(c actor.Context, cmd *taskCommand) {
 	b := eventBufferFor(cmd)
 	d, err := flow.Decide(t.state, t.withSigns(cmd.command), flow.Env{
 		Now: t.nowMillis(), Member: t.m.incarnation, Request: cmd.request, Limits: t.m.cfg.Limits,
-		Buffer: b.emptyEvents(), Most: t.attemptLimit(cmd.command), Refer: t.referValue,
+		Buffer: b.emptyEvents(), Most: t.turnPart().attemptLimit(cmd.command), Refer: t.referValue,
 	})
 	panicIfSpoiled(err)
-	t.m.steps.Add(int64(t.state.Steps - before))
+	t.m.counts.steps.Add(int64(t.state.Steps - before))
 	a := t.answerTo(cmd, err)
 	a.changed = len(d.Events)
 	if b == nil { // events in a buffer cannot be kept
 		a.events = d.Events
 	}
-	t.recordCut(d, t.state.Steps-before+d.Effort/effortOfStep)
+	t.turnPart().recordCut(d, t.state.Steps-before+d.Effort/effortOfStep)
 	p := t.draftFor(d)
 	if p == nil { // no row is pending, so the answer need not wait
 		b.recycleBuffer(d.Events)
 		t.performEffects(c, d.Effects)
 		cmd.sendAnswer(a)
-		t.resumeCutLater(c)
+		t.turnPart().resumeCutLater(c)
 		return
 	}
 	p.addDecision(d, cmd, a)
 	p.newObjects, t.newObjects = append(p.newObjects, t.newObjects...), nil
-	t.addUnstored(d.Started)
+	t.turnPart().addUnstored(d.Started)
 	b.recycleBuffer(d.Events)
 	t.claimNewJobs(p, d.Effects, cmd.orderPoll)
 	t.flushDraft(c)
@@ -323,7 +359,7 @@ func (t *task) claimNewJobs(p *journalDraft, effects []flow.Effect, rider *polle
 		d, err := flow.Decide(t.state, claim.command, flow.Env{Now: t.nowMillis(), Member: t.m.incarnation, Limits: t.m.cfg.Limits})
 		panicIfSpoiled(err)
 		if claim.unlisted && err == nil {
-			t.addUnlisted(claim.command.(flow.Claim).Address)
+			t.journalPart().addUnlisted(claim.command.(flow.Claim).Address)
 		}
 		p.addDecision(d, claim, t.answerTo(claim, err))
 	}
@@ -342,6 +378,10 @@ func (t *task) answerTo(cmd *taskCommand, err error) commandAnswer {
 	switch c := cmd.command.(type) {
 	case flow.Claim:
 		return t.claimAnswer(c, err)
+	case flow.RecordSteps:
+		if err == nil && t.state.CodeStops(c.Address) {
+			err = flow.ErrCodeStops
+		}
 	case flow.Append:
 		if err == nil {
 			return commandAnswer{first: t.state.Appended[cmd.request]}
@@ -376,55 +416,54 @@ func (t *task) draftFor(d flow.Decision) *journalDraft {
 		return t.inflight
 	}
 	if t.openDraft == nil {
-		t.openDraft = &journalDraft{row: flow.Row{Format: int(t.m.format.Load())}}
+		t.openDraft = &journalDraft{row: flow.Row{Format: t.m.lease.RowFormat()}}
 	}
 	return t.openDraft
 }
 
 // flushDraft sends the open draft, unless a row is in flight: a task has one at a time.
 func (t *task) flushDraft(c actor.Context) {
-	if t.inflight != nil || t.openDraft == nil || t.waitsForSnapshot(c.Self()) {
+	if t.inflight != nil || t.openDraft == nil || t.journalPart().waitsForSnapshot(c.Self()) {
 		return
 	}
 	t.inflight, t.openDraft = t.openDraft, nil
 	t.seq++
-	t.sendCommit(c, t.buildCommit(t.inflight), t.inflight.newObjects...)
+	t.sendCommit(c, t.journalPart().buildCommit(t.inflight), t.inflight.newObjects...)
 }
 
 func (t *task) sendCommit(c actor.Context, commit persistence.Commit, made ...persistence.Object) {
-	t.m.committer.enqueueCommit(&pendingCommit{commit: commit, newObjects: made, reply: c.Self(), gen: t.gen})
+	t.m.committer.Enqueue(&journal.Pending{Commit: commit, NewObjects: made, Reply: c.Self(), Gen: t.gen})
 }
 
 // handleCommitResult handles the store's answer. It releases the effects and answers of a written
 // row; after any other answer it drops the state.
-func (t *task) handleCommitResult(c actor.Context, w commitResult) {
-	if w.gen != t.gen {
+func (t *task) handleCommitResult(c actor.Context, w journal.Written) {
+	if w.Gen != t.gen {
 		return
 	}
 	if t.resting == restCommitting {
-		t.restWritten(c, w.err)
+		t.restPart().restWritten(c, w.Err)
 		return
 	}
 	p := t.inflight
-	if w.err != nil {
-		t.discardState(c, w.err)
+	if w.Err != nil {
+		t.loadPart().discardState(c, w.Err)
 		return
 	}
-	t.releaseObjects(p)
-	t.m.metrics.countRow(t, p)
-	t.m.statistics.countRow(t, p)
-	t.sendSpanRow(p)
-	t.addUnstored(-p.started)
+	t.journalPart().releaseObjects(p)
+	t.journalPart().countRow(p)
+	t.journalPart().sendSpanRow(p)
+	t.turnPart().addUnstored(-p.started)
 	t.inflight, t.create, t.begunApart, t.storedResting, t.rowPutToRest, t.refusals = nil, nil, false, p.putsToRest, p.putsToRest, 0
 	t.performEffects(c, p.effects)
 	if t.hasManyAlarms() {
 		t.dropAlarms(t.findIdleAlarms(t.alarms))
 	}
 	p.sendAnswers(t.state)
-	t.m.hub.notifyWatchers(t.id)
+	t.m.hub.NotifyWatchers(t.id)
 	t.flushDraft(c)
-	t.decideWaiting(c)
-	t.resumeCutLater(c)
+	t.loadPart().decideWaiting(c)
+	t.turnPart().resumeCutLater(c)
 	if p.ended != "" {
 		t.announceEnd(c, p.ended)
 	}
@@ -433,7 +472,7 @@ func (t *task) handleCommitResult(c actor.Context, w commitResult) {
 // announceEnd announces the end of the task, and that the actor is no longer needed unless there is
 // more to do.
 func (t *task) announceEnd(c actor.Context, status flow.TaskStatus) {
-	t.m.logFailedTask(t.id, t.state, status)
+	t.m.endPart().logFailedTask(t.id, t.state, status)
 	if t.idleNow() && t.state.Status.Ended() {
 		t.resting = restDone
 	}

@@ -217,7 +217,7 @@ func (t *tasks) deliverMessage(c actor.Context, id string, message any) {
 		return
 	}
 	p := t.pauses[id]
-	if !t.m.owned.ownsTask(id) && (e == nil && p == nil || awaitsReply(message)) {
+	if !t.m.owned.OwnsTask(id) && (e == nil && p == nil || awaitsReply(message)) {
 		t.redirectMessage(message)
 		return
 	}
@@ -226,7 +226,7 @@ func (t *tasks) deliverMessage(c actor.Context, id string, message any) {
 		return
 	}
 	if e == nil {
-		e = t.openTask(c, id, &task{effectPerformer: effectPerformer{m: t.m, task: id}, id: id, loading: true})
+		e = t.openTask(c, id, storedTask(t.m, id))
 	}
 	t.sendToEntry(c, e, message)
 }
@@ -255,7 +255,7 @@ func (t *tasks) openTask(_ actor.Context, id string, child *task) *taskEntry {
 }
 
 func (t *tasks) startTask(c actor.Context, m *createTask) {
-	if !t.m.owned.ownsTask(m.task) {
+	if !t.m.owned.OwnsTask(m.task) {
 		m.reply(commandAnswer{err: errMoved(m.task)})
 		return
 	}
@@ -274,9 +274,7 @@ func (t *tasks) startTask(c actor.Context, m *createTask) {
 		m.reply(commandAnswer{err: errCrashed})
 		return
 	}
-	child := &task{effectPerformer: effectPerformer{m: t.m, task: m.task}, id: m.task,
-		create: m.create, state: flow.NewState(m.task, m.plan)}
-	e := t.openTask(c, m.task, child)
+	e := t.openTask(c, m.task, newTask(t.m, m))
 	t.sendToEntry(c, e, &taskCommand{task: m.task, command: m.start, reply: m.reply})
 }
 
@@ -295,8 +293,10 @@ func secondStartError(err error) error {
 func (t *tasks) wakeTasks(c actor.Context, m wakeTasks) {
 	for _, id := range m.tasks {
 		switch {
-		case t.entries[id] == nil && t.pauses[id] == nil && !t.resting && t.m.owned.ownsTask(id):
-			t.openTask(c, id, &task{effectPerformer: effectPerformer{m: t.m, task: id}, id: id, loading: true, onLoaded: m.onLoaded})
+		case t.entries[id] == nil && t.pauses[id] == nil && !t.resting && t.m.owned.OwnsTask(id):
+			k := storedTask(t.m, id)
+			k.onLoaded = m.onLoaded
+			t.openTask(c, id, k)
 		case m.onLoaded != nil:
 			m.onLoaded()
 		}
@@ -349,7 +349,7 @@ func (t *tasks) finishTask(c actor.Context, m taskEnded) {
 		return
 	}
 	t.retired++
-	t.m.rested.Add(1)
+	t.m.counts.rested.Add(1)
 	t.forgetTask(e)
 	c.Poison(e.pid) // it first forwards the messages in its mailbox
 	t.redeliverArrived(c, e)
@@ -360,7 +360,7 @@ func (t *tasks) finishTask(c actor.Context, m taskEnded) {
 // member may have taken over and undone that end before these callers came. Then the store is read
 // for them.
 func (t *tasks) notifyWaiters(c actor.Context, id string, status flow.TaskStatus) {
-	if !t.m.lease.isHeld() {
+	if !t.m.lease.IsHeld() {
 		for _, w := range t.waiters[id] {
 			t.checkTaskEnded(c, w)
 		}
@@ -393,7 +393,7 @@ func errNoTask(id string) error {
 }
 
 func (t *tasks) addWaiter(c actor.Context, w *awaitTask) {
-	if !t.m.owned.ownsTask(w.task) {
+	if !t.m.owned.OwnsTask(w.task) {
 		w.done("", errMoved(w.task))
 		return
 	}
@@ -406,8 +406,8 @@ func (t *tasks) addWaiter(c actor.Context, w *awaitTask) {
 // checkTaskEnded answers a waiting caller if the task has ended or does not exist.
 func (t *tasks) checkTaskEnded(c actor.Context, w *awaitTask) {
 	self := c.Self()
-	t.m.runBackground(func() {
-		row, err := t.m.store.Task(t.m.ctx, w.task)
+	t.m.work.Run(func() {
+		row, err := t.m.store.Task(t.m.work.Context(), w.task)
 		switch {
 		case err != nil:
 			t.m.sendMessage(self, stopWait{w.task, w})

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence/model"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 )
 
 func TestAStepOfManyUnitsAsksWhichAlarmsAreIdle(t *testing.T) {

@@ -1,8 +1,7 @@
 package actors
 
 import (
-	"github.com/prometheus/client_golang/prometheus"
-
+	"github.com/troupe-engine/troupe/actors/metrics"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/trace"
 )
@@ -32,7 +31,7 @@ type StoredRow struct {
 
 // sendSpanRow exports the spans that a row ends. A task that is not sampled is exported when it has
 // failed.
-func (t *task) sendSpanRow(p *journalDraft) {
+func (t taskJournal) sendSpanRow(p *journalDraft) {
 	teller, sampled := t.m.cfg.Tracing.Teller, t.state.Traced.Sampled()
 	if teller == nil || !sampled && p.ended != flow.TaskFailed {
 		return
@@ -41,20 +40,18 @@ func (t *task) sendSpanRow(p *journalDraft) {
 		Events: p.encodedRow, Ended: p.ended != "", Whole: !sampled})
 }
 
-// traceExemplar returns the exemplar for observations of a task; nil if its spans are not exported.
-func (t *task) traceExemplar() prometheus.Labels {
-	if t.m.cfg.Tracing.Teller == nil || !t.state.Traced.Sampled() {
-		return nil
-	}
-	return prometheus.Labels{"trace_id": trace.IDOf(t.id, t.state.Traced).String()}
+// storedRow describes a row of the task that was stored, for counts.
+func (t taskJournal) storedRow(p *journalDraft) metrics.Row {
+	return metrics.Row{Task: t.id, State: t.state, First: t.isFirstRow(), Ended: p.ended, Effects: p.effects,
+		Tallies: p.tallies, Traced: t.m.cfg.Tracing.Teller != nil && t.state.Traced.Sampled()}
 }
 
-// observeSeconds records a duration in seconds, with its exemplar if there is one.
-func observeSeconds(in prometheus.Observer, seconds float64, exemplar prometheus.Labels) {
-	if exemplar == nil {
-		in.Observe(seconds)
-		return
+// countRow counts a row that was stored.
+func (t taskJournal) countRow(p *journalDraft) {
+	row := t.storedRow(p)
+	t.m.metrics.CountRow(&row)
+	if t.counted == nil {
+		t.counted = t.m.statistics.PartFor(t.id)
 	}
-	// every histogram implements it
-	in.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, exemplar)
+	t.counted.CountRow(&row)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/troupe-engine/troupe/actors/journal"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 )
@@ -28,11 +29,11 @@ type abandonResult struct {
 
 // markUnreadable answers the callers that wait for a task that cannot be read. Another try would
 // read the same.
-func (t *task) markUnreadable(c actor.Context, l loadResult) {
-	t.m.log.Error("a task cannot be read: it can only be canceled", "task", t.id, "error", l.err)
-	t.unreadable = &unreadableTask{record: l.record, err: l.err}
-	if status := flow.TaskStatus(l.record.Status); status.Ended() {
-		c.Send(t.m.tasks, taskEnded{t, status, false})
+func (t taskLoading) markUnreadable(c actor.Context, l journal.Loaded) {
+	t.m.log.Error("task is unreadable: it can only be canceled", "task", t.id, "error", l.Err)
+	t.unreadable = &unreadableTask{record: l.Record, err: l.Err}
+	if status := flow.TaskStatus(l.Record.Status); status.Ended() {
+		c.Send(t.m.tasks, taskEnded{t.task, status, false})
 	}
 	waiting := t.waiting
 	t.waiting = nil
@@ -41,7 +42,7 @@ func (t *task) markUnreadable(c actor.Context, l loadResult) {
 	}
 }
 
-func (t *task) answerUnread(c actor.Context, cmd *taskCommand) {
+func (t taskLoading) answerUnread(c actor.Context, cmd *taskCommand) {
 	_, cancel := cmd.command.(flow.Cancel)
 	over := flow.TaskStatus(t.unreadable.record.Status).Ended()
 	switch {
@@ -59,14 +60,14 @@ func (t *task) answerUnread(c actor.Context, cmd *taskCommand) {
 
 // prepareAbandon finds everything that must end with the task. Further cancel commands meanwhile
 // are answered together.
-func (t *task) prepareAbandon(c actor.Context, cmd *taskCommand) {
+func (t taskLoading) prepareAbandon(c actor.Context, cmd *taskCommand) {
 	u, m, self := t.unreadable, t.m, c.Self()
 	u.cancels = append(u.cancels, cmd)
 	if len(u.cancels) > 1 {
 		return
 	}
-	m.runBackground(func() {
-		ctx, cancel := m.storeCall()
+	m.work.Run(func() {
+		ctx, cancel := m.work.StoreCall()
 		defer cancel()
 		a := abandonResult{unread: u}
 		if a.plan, a.err = m.reader.Plan(ctx, u.record.VersionID); errors.Is(a.err,
@@ -74,16 +75,16 @@ func (t *task) prepareAbandon(c actor.Context, cmd *taskCommand) {
 			a.plan, a.err = nil, nil
 		}
 		if a.err == nil {
-			a.jobs, a.err = m.queuedJobs(ctx, u.record.ID)
+			a.jobs, a.err = m.leftoverPart().queuedJobs(ctx, u.record.ID)
 		}
 		if a.err == nil {
 			var permits []flow.Effect
-			permits, a.err = m.permitsOf(u.record.ID)
+			permits, a.err = m.leftoverPart().permitsOf(u.record.ID)
 			a.jobs = append(a.jobs, permits...)
 		}
 		if a.err == nil {
 			var recalls []flow.Effect
-			recalls, a.err = m.recallsOf(u.record.ID)
+			recalls, a.err = m.leftoverPart().recallsOf(u.record.ID)
 			a.jobs = append(a.jobs, recalls...)
 		}
 		m.sendMessage(self, a)
@@ -91,7 +92,7 @@ func (t *task) prepareAbandon(c actor.Context, cmd *taskCommand) {
 }
 
 // queuedJobs finds a task's jobs that wait for pollers. It returns the effects that withdraw them.
-func (m *Member) queuedJobs(ctx context.Context, task string) (jobs []flow.Effect, err error) {
+func (m taskLeftovers) queuedJobs(ctx context.Context, task string) (jobs []flow.Effect, err error) {
 	at, job := int64(0), ""
 	for {
 		rows, err := m.store.QueueRows(ctx, nil, at, job, fetchRows)
@@ -113,7 +114,7 @@ func (m *Member) queuedJobs(ctx context.Context, task string) (jobs []flow.Effec
 // finishAbandon ends the task. Its last row comes with a snapshot built from the task's columns, so
 // that the task can be read from then on. The unreadable rows stay in the journal until retention
 // deletes the task.
-func (t *task) finishAbandon(c actor.Context, a abandonResult) {
+func (t taskLoading) finishAbandon(c actor.Context, a abandonResult) {
 	u := a.unread
 	if t.unreadable != u {
 		return

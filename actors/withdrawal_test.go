@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/faulty"
-	"github.com/troupe-engine/troupe/persistence/model"
 )
 
 // expiring has units that time out at the same time: the first one does not end the step, the last

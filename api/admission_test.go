@@ -144,9 +144,14 @@ func TestALargeRequestThatSendsNothingLosesItsTurn(t *testing.T) {
 		require.NoError(t, err)
 		require.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
 	}
-	// the answer does not matter
-	go func() { _, _ = http.Post(s.url+"/v1/tasks", "", strings.NewReader(strings.Repeat("x", 7<<20))) }()
-	require.NoError(t, <-ended)
+	send := func() error {
+		// the answer does not matter
+		go func() { _, _ = http.Post(s.url+"/v1/tasks", "", strings.NewReader(strings.Repeat("x", 7<<20))) }()
+		return <-ended
+	}
+	for err := send(); err != nil; err = send() { // on a busy machine a request may pause for too long
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	}
 }
 
 func TestSmallDefinitionsAreBoundedToo(t *testing.T) {

@@ -2,9 +2,9 @@
 //
 // The shell gives every request an id, a log line without payloads, limits of time and size, and an
 // access check. It turns errors into statuses (errors.go) and knows the names of states in all
-// dialects (words.go). Families (api/graph, api/pgflow, api/ork, api/v1) are thin: they decode,
-// call and encode. Where two of them have the same path, the fields of a request decide which one
-// serves it (shared.go). /healthz, /readyz and /metrics report the state of this member.
+// dialects (words.go). The families, api/v1 and one in each folder of dialect, are thin: they
+// decode, call and encode. Where two of them have the same path, the fields of a request decide
+// which one serves it (shared.go). /healthz, /readyz and /metrics report the state of this member.
 //
 // The package promises:
 //

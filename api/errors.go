@@ -24,16 +24,16 @@ var kinds = map[flow.ErrorKind]struct {
 	status int
 	hint   string
 }{
-	flow.Invalid:  {http.StatusBadRequest, "correct the request: as it is it will be refused again"},
+	flow.Invalid:  {http.StatusBadRequest, "correct the request: sent unchanged, it is rejected again"},
 	flow.NotFound: {http.StatusNotFound, "check the name; ended tasks are deleted after the retention time"},
-	flow.Conflict: {http.StatusConflict, "look at the present state before you try again"},
+	flow.Conflict: {http.StatusConflict, "get the current state before you try again"},
 	flow.Limit: {http.StatusUnprocessableEntity,
 		"stay below the limit, or start the server with a higher one (--max-…, see troupe serve --help)"},
 	flow.Busy:   {http.StatusTooManyRequests, "try again in a moment"},
 	flow.Moved:  {http.StatusTooManyRequests, "try again in a moment"},
 	flow.Denied: {http.StatusForbidden, "use the credentials or the token that belong to it"},
-	Internal:    {http.StatusInternalServerError, "look for the request's id in the server's log"},
-	TimedOut:    {http.StatusRequestTimeout, "wait for longer, or look at the present state"},
+	Internal:    {http.StatusInternalServerError, "look for the request ID in the server's log"},
+	TimedOut:    {http.StatusRequestTimeout, "wait longer, or get the current state"},
 }
 
 // Hint returns the advice for an error of a kind.
@@ -83,7 +83,7 @@ func judgeError(err error) Verdict {
 		return Verdict{Status: fixed.Status, Kind: fixed.Kind, What: fixed.Text, Hint: Hint(fixed.Kind), own: true}
 	case errors.As(err, &bad):
 		return Verdict{Status: http.StatusUnprocessableEntity, Kind: flow.Invalid,
-			What: bad.Error(), Hint: "send what the flow declares that it takes", own: true}
+			What: bad.Error(), Hint: "send the inputs that the flow declares", own: true}
 	case errors.As(err, &known):
 		v := newVerdict(known.Kind, known.Msg)
 		v.own, v.Denied = true, known.Msg == flow.WrongToken
@@ -91,11 +91,11 @@ func judgeError(err error) Verdict {
 	case errors.As(err, &tooLarge):
 		return Verdict{Status: http.StatusRequestEntityTooLarge, Kind: flow.Limit,
 			What: fmt.Sprintf("the body is larger than %d bytes", tooLarge.Limit),
-			Hint: "keep large data elsewhere and pass a reference, or have the member started with a larger --max-value"}
+			Hint: "keep large data elsewhere and pass a reference, or start the member with a larger --max-value"}
 	case Missing(err):
-		return newVerdict(flow.NotFound, "there is no such thing")
+		return newVerdict(flow.NotFound, "the object does not exist")
 	case errors.Is(err, persistence.ErrDuplicate), errors.Is(err, persistence.ErrExists):
-		return newVerdict(flow.Conflict, "it exists already")
+		return newVerdict(flow.Conflict, "the object exists already")
 	case errors.Is(err, persistence.ErrRefused):
 		return newVerdict(flow.Invalid, "a value cannot be stored: it is not valid UTF-8 text, or holds the character U+0000")
 	case errors.Is(err, persistence.ErrUnavailable), errors.Is(err, engine.ErrUnavailable):

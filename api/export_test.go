@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/troupe-engine/troupe/api/transport"
 	"github.com/troupe-engine/troupe/engine"
 )
 
@@ -23,7 +24,7 @@ func AtWork(s *Server, n int64) { s.turns.atWork = semaphore.NewWeighted(n) }
 func Instead(s *Server, of func(engine.Engine) engine.Engine) { s.cfg.Engine = of(s.cfg.Engine) }
 
 // LookAlways makes c check its files for every connection.
-func LookAlways(c *Certificates) { c.every = 0 }
+func LookAlways(c *transport.Certificates) { c.CheckInterval = 0 }
 
 // Routed returns the patterns of a server; true = access by role.
 func Routed(s *Server) map[string]bool { return s.routed }

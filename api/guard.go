@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-engine/troupe/api/transport"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -18,7 +19,7 @@ type accessGuard struct {
 	tokens  [][sha256.Size]byte
 	origins []string
 	hosts   []string
-	certs   *Certificates
+	certs   *transport.Certificates
 	stored  *storedTokens
 }
 
@@ -142,9 +143,9 @@ func (g *accessGuard) identifyCaller(r *http.Request) (Identity, *wire.Problem) 
 func tokenProblem(token string) *wire.Problem {
 	why := problemOf(flow.Denied, "header.Authorization", "a bearer token is needed", "send Authorization: Bearer <token>")
 	if token != "" {
-		why.What, why.Hint = "the bearer token is wrong: it is none of this server's, or its "+
-			"time is over", "send one that the server was started with (--token, --token-file), "+
-			"or that an admin has made (troupe token create)"
+		why.Message, why.Hint = "the bearer token is wrong: this server does not know it, or it "+
+			"has expired", "send a token with which the server was started (--token, --token-file), "+
+			"or a token that an admin has created (troupe token create)"
 	}
 	why.Status = http.StatusUnauthorized // a retry with another token may succeed
 	return &why

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/persistence/model"
+	"github.com/troupe-engine/troupe/internal/testing/model"
 )
 
 func TestStrangersAreRefused(t *testing.T) {
@@ -100,7 +100,7 @@ func TestGETsOfForeignPagesAreRefused(t *testing.T) {
 
 func TestTokensAreCompared(t *testing.T) {
 	g := newGuard(Config{Tokens: []string{"first", "second"}, Member: Member{Store: model.New(model.Options{})}})
-	const none, wrong = "a bearer token is needed", "the bearer token is wrong: it is none of this server's, or its time is over"
+	const none, wrong = "a bearer token is needed", "the bearer token is wrong: this server does not know it, or it has expired"
 	for header, want := range map[string]string{
 		"Bearer first": "", "bearer second": "", "Bearer third": wrong, "Bearer firs": wrong, "Bearer ": none,
 		"": none, "Basic first": none, "first": none,
@@ -114,19 +114,19 @@ func TestTokensAreCompared(t *testing.T) {
 			continue
 		}
 		require.NotNil(t, why, header)
-		require.Equal(t, []any{want, 401}, []any{why.What, why.Status}, header)
+		require.Equal(t, []any{want, 401}, []any{why.Message, why.Status}, header)
 	}
 	for key, want := range map[string]string{"second": "", "third": wrong, "": none} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("X-API-Key", key)
 		if _, why := g.identifyCaller(r); want != "" {
-			require.Equal(t, want, why.What, key)
+			require.Equal(t, want, why.Message, key)
 		} else {
 			require.Nil(t, why, key)
 		}
 		r.Header.Set("Authorization", "Bearer third")
 		_, why := g.identifyCaller(r)
-		require.Equal(t, wrong, why.What, "what is said in the usual way counts")
+		require.Equal(t, wrong, why.Message, "what is said in the usual way counts")
 	}
 	who, why := newGuard(Config{}).identifyCaller(httptest.NewRequest("GET", "/", nil))
 	require.Nil(t, why)
@@ -139,6 +139,6 @@ func TestTheAnswerToAForeignHostNamesTheFlag(t *testing.T) {
 	why := newGuard(Config{}).checkAccess(r)
 	require.NotNil(t, why)
 	require.Equal(t, http.StatusForbidden, why.Status)
-	require.Contains(t, why.What, "evil.example")
+	require.Contains(t, why.Message, "evil.example")
 	require.Contains(t, why.Hint, "start the server with --allow-host")
 }

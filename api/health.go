@@ -49,7 +49,7 @@ func (s *Server) handleReadyz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.ready.hasChanged("") {
-		s.log.Info("the member is ready again")
+		s.log.Info("member is ready again")
 	}
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
@@ -62,7 +62,7 @@ func (s *Server) notReady(w http.ResponseWriter, why string, err error) {
 		if flow.ErrorKindOf(err) == flow.Busy && persistence.ReasonOf(err) == "" {
 			level = slog.LevelWarn
 		}
-		s.log.Log(context.Background(), level, "the member is not ready", "error", err)
+		s.log.Log(context.Background(), level, "member is not ready", "error", err)
 	}
 	WriteError(w, http.StatusServiceUnavailable, why)
 }

@@ -44,5 +44,5 @@ func TestReadyzReportsTheReasonAndTheLogRepeatsItOnce(t *testing.T) {
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 	}
 	require.Equal(t, 1, strings.Count(log.text(), "the member cannot write to its store"))
-	require.Equal(t, 1, strings.Count(log.text(), "the member is ready again"))
+	require.Equal(t, 1, strings.Count(log.text(), "member is ready again"))
 }

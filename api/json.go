@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/troupe-engine/troupe/api/internal/printer"
+	"github.com/troupe-engine/troupe/api/printer"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/flow"
@@ -46,17 +46,17 @@ func WriteError(w http.ResponseWriter, status int, text string) {
 func refuseRequest(w http.ResponseWriter, r *http.Request, p wire.Problem) {
 	SayWhen(w.Header(), p.Status)
 	if !strings.HasPrefix(r.URL.Path, "/v1/") && r.Pattern != "/" {
-		WriteError(w, p.Status, p.What+": "+p.Hint)
+		WriteError(w, p.Status, p.Message+": "+p.Hint)
 		return
 	}
-	p.Title, p.Request = http.StatusText(p.Status), RequestID(r.Context())
+	p.Title, p.RequestID = http.StatusText(p.Status), RequestID(r.Context())
 	p.Explain()
 	writeAs(w, "application/problem+json", p.Status, p)
 }
 
 // problemOf returns a problem of a kind, with the status of that kind.
 func problemOf(kind flow.ErrorKind, where, what, hint string) wire.Problem {
-	return wire.Problem{Status: kinds[kind].status, Kind: string(kind), Where: where, What: what, Hint: hint}
+	return wire.Problem{Status: kinds[kind].status, Code: string(kind), Field: where, Message: what, Hint: hint}
 }
 
 // ListWriter writes an answer with a list while the list is read, so that only one element is in

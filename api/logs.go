@@ -16,7 +16,7 @@ import (
 // Functions for logs that the families of routes share.
 
 // Lines returns the lines that a worker sends about a claimed job.
-func Lines(s *wire.Said) []persistence.LogLine {
+func Lines(s *wire.PrintedLines) []persistence.LogLine {
 	now := time.Now().UnixMilli()
 	list := make([]persistence.LogLine, len(s.Lines))
 	for i, l := range s.Lines {

@@ -26,7 +26,7 @@ func newMetrics(cfg Config) (*serverMetrics, error) {
 	m := &serverMetrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "troupe_http_request_seconds", Help: "Time to answer a request, by route.",
+			Name: "troupe_http_request_duration_seconds", Help: "Duration of a request, by route.",
 			Buckets: []float64{.001, .005, .02, .1, .5, 2, 10, 60},
 		}, []string{"method", "route", "status"}),
 	}
@@ -35,7 +35,7 @@ func newMetrics(cfg Config) (*serverMetrics, error) {
 		&storeMetrics{store: cfg.Store, now: cfg.Engine.Now},
 	}
 	if cfg.TLS.Serves() {
-		m.all = append(m.all, cfg.TLS.expiryCollector())
+		m.all = append(m.all, cfg.TLS.ExpiryCollector())
 	}
 	m.all = append(m.all, cfg.Collectors...)
 	for _, c := range m.all {
@@ -69,9 +69,9 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	tasksDesc    = newDesc("tasks", "Tasks in the store.", "status")
-	queueDesc    = newDesc("queue_jobs", "Queue jobs that have not ended.", "service")
-	queueAgeDesc = newDesc("queue_oldest_seconds", "Age of the oldest queue job.", "service")
+	tasksDesc    = newDesc("tasks", "Tasks in the whole store.", "state")
+	queueDesc    = newDesc("queue_jobs", "Jobs of pull workers that have not ended, in the whole store.", "service")
+	queueAgeDesc = newDesc("queue_oldest_job_age_seconds", "Age of the oldest queued job, in the whole store.", "service")
 )
 
 // storeMetrics exports the counts of the store. Counting is expensive, so a result is reused for a

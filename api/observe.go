@@ -79,10 +79,10 @@ func (s *Server) withRequestLog(next http.Handler) http.Handler {
 }
 
 func (s *Server) handlePanic(w *responseRecorder, r *http.Request, p any) {
-	s.log.ErrorContext(r.Context(), "a handler panicked", "panic", p, "request", RequestID(r.Context()), "stack", string(debug.Stack()))
+	s.log.ErrorContext(r.Context(), "HTTP handler panicked", "panic", p, "request", RequestID(r.Context()), "stack", string(debug.Stack()))
 	if w.status == 0 {
-		refuseRequest(w, r, wire.Problem{Status: http.StatusInternalServerError, Kind: "internal",
-			What: "internal error", Hint: "the server's log has more under this request's id"})
+		refuseRequest(w, r, wire.Problem{Status: http.StatusInternalServerError, Code: "internal",
+			Message: "internal error", Hint: "the server's log has details under the ID of this request"})
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *Server) logRequest(r *http.Request, rec *responseRecorder, notes *reque
 	}
 	level, attrs := slog.LevelDebug, []slog.Attr{
 		slog.String("method", r.Method), slog.String("route", route), slog.Int("status", status),
-		slog.Duration("took", took), slog.String("request", notes.id),
+		slog.Duration("duration", took), slog.String("request", notes.id),
 	}
 	// the client closed the connection
 	gone := errors.Is(notes.err, context.Canceled) && r.Context().Err() != nil

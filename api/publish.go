@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // IsStrict reports whether a definition with warnings is rejected: by the query parameter strict,
@@ -35,11 +35,11 @@ func IsStrict(r *http.Request, field json.RawMessage) (bool, error) {
 }
 
 // DefinitionProblems converts problems of a definition to their wire form.
-func DefinitionProblems(problems define.Problems) []wire.DefinitionProblem {
+func DefinitionProblems(problems definition.Problems) []wire.DefinitionProblem {
 	var sent []wire.DefinitionProblem
 	for _, p := range problems {
 		sent = append(sent, wire.DefinitionProblem{File: p.File, Path: p.Path, Line: p.Line,
-			Column: p.Column, Severity: string(p.Severity), Msg: p.Msg})
+			Column: p.Column, Severity: string(p.Severity), Message: p.Msg})
 	}
 	return sent
 }

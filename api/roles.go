@@ -102,7 +102,7 @@ func Forbidden(ctx context.Context, need Need) *wire.Problem {
 	NoteRefusal(ctx, "the token's role may not do it")
 	why := problemOf(flow.Denied, "header.Authorization",
 		"this needs the role "+need.String()+", and the token "+who.Name+" has the role "+string(who.Role),
-		"use a token of that role, or have an admin make one (troupe token create)")
+		"use a token of that role, or ask an admin to create one (troupe token create)")
 	return &why
 }
 

@@ -16,16 +16,18 @@ import (
 
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/attach"
-	"github.com/troupe-engine/troupe/api/ork"
 	apiv1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/api/v1/cluster"
+	"github.com/troupe-engine/troupe/dialect/ork/orkhttp"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// nobody accepts attached workers and ignores them. It reports when a stream has begun and ended.
-type nobody struct{ told chan string }
+// idleSessions accepts attached workers and ignores them. It reports when a stream has begun and
+// ended.
+type idleSessions struct{ told chan string }
 
-func (n nobody) Serve(_ context.Context, s attach.Stream) error {
+func (n idleSessions) Serve(_ context.Context, s attach.Stream) error {
 	for told := "begun"; ; told = "" {
 		if _, err := s.Receive(); err != nil {
 			n.told <- "ended"
@@ -36,8 +38,8 @@ func (n nobody) Serve(_ context.Context, s attach.Stream) error {
 		}
 	}
 }
-func (nobody) Leave()  {}
-func (nobody) Return() {}
+func (idleSessions) Leave()  {}
+func (idleSessions) Return() {}
 
 // serveAll starts a server with every family of routes, and a token "of ROLE" for each role.
 func serveAll(t *testing.T) *serving { return serveAttached(t, make(chan string, 100)) }
@@ -50,7 +52,8 @@ func serveAttached(t *testing.T, told chan string) *serving {
 		from := api.MemberOf(s)
 		typed, err := apiv1.New(apiv1.Config{Member: from, Cluster: none{}})
 		require.NoError(t, err)
-		for _, f := range []api.Family{ork.New(from, ork.Options{}), typed, attach.Workers{Sessions: nobody{told}, MaxMessage: 1 << 20}} {
+		for _, f := range []api.Family{orkhttp.New(from, orkhttp.Options{}), typed,
+			attach.Workers{Sessions: idleSessions{told}, MaxMessage: 1 << 20}} {
 			f.Mount(s)
 		}
 	})
@@ -63,7 +66,7 @@ func serveAttached(t *testing.T, told chan string) *serving {
 }
 
 // none is a cluster that no test calls.
-type none struct{ apiv1.Cluster }
+type none struct{ cluster.Cluster }
 
 // openRoutes need no token, or check their callers themselves.
 var openRoutes = []string{
@@ -294,5 +297,5 @@ func TestASignalRecordsTheNameOfItsToken(t *testing.T) {
 		append(approver, "Content-Type", "application/json")...)
 	require.Equal(t, http.StatusOK, resp.StatusCode, text)
 	_, text = s.do(t, "GET", "/v1/tasks/"+task.ID+"/events", "", admin...)
-	require.Contains(t, text, `"by":"the-approver for the head of sales"`)
+	require.Contains(t, text, `"sent_by":"the-approver for the head of sales"`)
 }

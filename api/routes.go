@@ -93,7 +93,7 @@ func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {
 	if allowed := MethodsOf(s.mux, r, everything); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		p := problemOf(flow.Invalid, "method",
-			fmt.Sprintf("the route does not know the method %.20s", r.Method),
+			fmt.Sprintf("the route does not support the method %.20s", r.Method),
 			"use "+strings.Join(allowed, " or "))
 		p.Status = http.StatusMethodNotAllowed
 		refuseRequest(w, r, p)

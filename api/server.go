@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/troupe-engine/troupe/api/stream"
+	"github.com/troupe-engine/troupe/api/transport"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 )
@@ -44,7 +45,7 @@ type Config struct {
 
 	// TLS holds the server's certificate. If it is nil or has no certificate, the server speaks
 	// plain HTTP.
-	TLS *Certificates
+	TLS *transport.Certificates
 
 	// greatest number of open ones; default is half of the file descriptors of this process
 	Connections int
@@ -153,22 +154,26 @@ type boundedBody struct {
 // withTimeLimit cancels the waits of a request before its connection is cut off, so that a hanging
 // store becomes an answer. While the member knows that its store is unavailable, a request may take
 // outageTimeout. The limit is a timer, because a deadline could not be lifted when a request stays.
+// It starts anew when the request no longer stays.
 func (s *Server) withTimeLimit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(r.Context())
 		defer cancel(nil)
-		until := time.Now().Add(s.cfg.ReadTimeout)
 		limit := &repeatingTimer{}
-		limit.startTimer(min(outageTimeout, s.cfg.ReadTimeout), func() bool {
-			if away := s.cfg.Engine.Ready(); errors.Is(away, engine.ErrUnavailable) {
-				cancel(away)
-			} else if !time.Now().Before(until) {
-				cancel(nil)
-			}
-			return ctx.Err() == nil
-		})
+		startLimit := func() {
+			until := time.Now().Add(s.cfg.ReadTimeout)
+			limit.startTimer(min(outageTimeout, s.cfg.ReadTimeout), func() bool {
+				if away := s.cfg.Engine.Ready(); errors.Is(away, engine.ErrUnavailable) {
+					cancel(away)
+				} else if !time.Now().Before(until) {
+					cancel(nil)
+				}
+				return ctx.Err() == nil
+			})
+		}
+		startLimit()
 		defer limit.Stop()
-		timed := r.WithContext(stream.OnStay(ctx, func() { limit.Stop() }))
+		timed := r.WithContext(stream.OnLeave(stream.OnStay(ctx, limit.Stop), startLimit))
 		// logs and metrics read the route from the outer request
 		defer func() { r.Pattern = timed.Pattern }()
 		next.ServeHTTP(w, timed)
@@ -186,10 +191,11 @@ type repeatingTimer struct {
 	stopped bool
 }
 
-// startTimer calls ring after each d until ring returns false.
+// startTimer calls ring after each d until ring returns false. A stopped timer may start again.
 func (l *repeatingTimer) startTimer(d time.Duration, ring func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.stopped = false
 	l.timer = time.AfterFunc(d, func() {
 		if goesOn := ring(); !goesOn {
 			return
@@ -234,7 +240,7 @@ func (s *Server) refuseStrangers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
 			if why := s.guard.checkAccess(r); why != nil {
-				NoteRefusal(r.Context(), "not allowed: "+cmp.Or(why.Where, "no client certificate"))
+				NoteRefusal(r.Context(), "not allowed: "+cmp.Or(why.Field, "no client certificate"))
 				refuseRequest(w, r, *why)
 				return
 			}
@@ -267,7 +273,7 @@ func (s *Server) needToken(next http.Handler) http.Handler {
 			return
 		}
 		if why.Status == http.StatusUnauthorized {
-			NoteRefusal(r.Context(), why.What)
+			NoteRefusal(r.Context(), why.Message)
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			if bearerToken(r) != "" {
 				w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
@@ -284,7 +290,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	leaving, leave := context.WithCancel(context.Background())
 	defer leave()
 	stays := stream.NewDeparture(leaving)
-	open := newConnections(l, s.cfg.Connections)
+	open := transport.LimitConnections(l, s.cfg.Connections)
 	srv := s.newHTTPServer(stays, open)
 	failed := make(chan error, 1)
 	go func() { // ends with Shutdown or Close below
@@ -303,7 +309,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	grace, cancel := context.WithTimeout(context.Background(), s.cfg.Grace)
 	defer cancel()
 	if err := srv.Shutdown(grace); err != nil {
-		s.log.Warn("requests were cut off by the end of the grace time", "error", err)
+		s.log.Warn("requests were cut off at the end of the grace period", "error", err)
 		_ = srv.Close() // their time is over; errors of Close do not matter
 	}
 	stays.Wait(grace)
@@ -312,7 +318,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 }
 
 // newHTTPServer returns a server for HTTP/1 and HTTP/2, over TLS if there are certificates.
-func (s *Server) newHTTPServer(stays *stream.Departure, open *limitedListener) *http.Server {
+func (s *Server) newHTTPServer(stays *stream.Departure, open *transport.LimitedListener) *http.Server {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
@@ -328,7 +334,7 @@ func (s *Server) newHTTPServer(stays *stream.Departure, open *limitedListener) *
 		HTTP2:             &http.HTTP2Config{SendPingTimeout: s.cfg.Silence, PingTimeout: s.cfg.Silence},
 		ErrorLog:          log.New(s.refused, "", 0),
 		BaseContext:       func(net.Listener) context.Context { return stays.With(context.Background()) },
-		ConnState:         open.onConnState,
+		ConnState:         open.TrackState,
 	}
 	if s.cfg.TLS.Serves() {
 		srv.TLSConfig = s.cfg.TLS.Server()

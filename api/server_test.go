@@ -19,12 +19,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
-	"github.com/troupe-engine/troupe/api/graph"
-	"github.com/troupe-engine/troupe/api/pgflow"
 	"github.com/troupe-engine/troupe/api/stream"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/carriers/workers"
+	"github.com/troupe-engine/troupe/dialect/pgflow/pgflowhttp"
+	"github.com/troupe-engine/troupe/dialect/pocketflow/pocketflowhttp"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
@@ -53,7 +53,7 @@ func serve(t *testing.T, cfg api.Config, prepare ...func(*api.Server)) *serving 
 
 	cfg.Engine, cfg.Store, cfg.Registry, cfg.Collectors = member, store, registry, member.Collectors()
 	cfg.Reader = persistence.NewReader(store, flow.Limits{})
-	cfg.Families = append(cfg.Families, graph.New(cfg.Member), pgflow.New(cfg.Member))
+	cfg.Families = append(cfg.Families, pocketflowhttp.New(cfg.Member), pgflowhttp.New(cfg.Member))
 	s := &serving{left: make(chan error, 1), store: store}
 	s.Server, err = api.New(cfg)
 	require.NoError(t, err)
@@ -223,7 +223,7 @@ func TestUnknownPathsAreProblems(t *testing.T) {
 			require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"), path)
 			var p wire.Problem
 			require.NoError(t, json.Unmarshal([]byte(body), &p), path)
-			require.Equal(t, []any{404, "not_found", "path"}, []any{p.Status, p.Kind, p.Where}, path)
+			require.Equal(t, []any{404, "not_found", "path"}, []any{p.Status, p.Code, p.Field}, path)
 			require.Contains(t, p.Hint, "/v1/docs", path)
 		}
 	}
@@ -266,8 +266,8 @@ func TestAnUnknownMethodIsAnsweredWithTheAllowedOnes(t *testing.T) {
 			var p wire.Problem
 			require.NoError(t, json.Unmarshal([]byte(body), &p), path)
 			require.Equal(t, []any{405, "invalid", "method",
-				"the route does not know the method " + method, "use GET"},
-				[]any{p.Status, p.Kind, p.Where, p.What, p.Hint}, path)
+				"the route does not support the method " + method, "use GET"},
+				[]any{p.Status, p.Code, p.Field, p.Message, p.Hint}, path)
 		}
 	}
 	for path, allowed := range map[string]string{"/api/flows": "GET,POST,OPTIONS",
@@ -322,10 +322,10 @@ func TestRefusalsAtTheDoorSpeakTheDialectOfTheRoute(t *testing.T) {
 		require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"), name)
 		var p wire.Problem
 		require.NoError(t, json.Unmarshal([]byte(body), &p), name)
-		require.Equal(t, []any{tt.status, tt.kind, "r-1"}, []any{p.Status, p.Kind, p.Request}, name)
-		require.NotEmpty(t, p.What, name)
+		require.Equal(t, []any{tt.status, tt.kind, "r-1"}, []any{p.Status, p.Code, p.RequestID}, name)
+		require.NotEmpty(t, p.Message, name)
 		require.NotEmpty(t, p.Hint, name)
-		require.Contains(t, p.Detail, p.What, name)
+		require.Contains(t, p.Detail, p.Message, name)
 	}
 	resp, body := s.do(t, "GET", "/api/tasks", "")
 	require.Equal(t, 401, resp.StatusCode)
@@ -341,10 +341,10 @@ func TestMetricsCoverEngineStoreAndRequests(t *testing.T) {
 	s.do(t, "GET", "/v1/tasks/one", "")
 	resp, body := s.do(t, "GET", "/metrics", "")
 	require.Equal(t, 200, resp.StatusCode)
-	for _, name := range []string{"troupe_commit_batch_tasks", "troupe_commit_seconds", "troupe_jobs_ready", "go_goroutines",
-		`troupe_http_request_seconds_count{method="GET",route="/api/flows",status="200"} 1`,
-		`troupe_http_request_seconds_count{method="GET",route="/healthz",status="200"} 1`,
-		`troupe_http_request_seconds_count{method="GET",route="/v1/tasks/{task}",status="200"} 1`} {
+	for _, name := range []string{"troupe_commit_batch_tasks", "troupe_commit_duration_seconds", "troupe_jobs_ready", "go_goroutines",
+		`troupe_http_request_duration_seconds_count{method="GET",route="/api/flows",status="200"} 1`,
+		`troupe_http_request_duration_seconds_count{method="GET",route="/healthz",status="200"} 1`,
+		`troupe_http_request_duration_seconds_count{method="GET",route="/v1/tasks/{task}",status="200"} 1`} {
 		require.Contains(t, body, name)
 	}
 }

@@ -25,7 +25,7 @@ func newRefusals(l *slog.Logger) *refusalLog { return &refusalLog{log: l, logged
 // logRefusal logs a rejected request.
 func (r *refusalLog) logRefusal(host, why string) {
 	if r.isFirst(host + " " + why) {
-		r.log.Warn("requests are refused; others of this host for the same reason are not logged", "host", host, "why", why)
+		r.log.Warn("requests rejected; repeats from this host are not logged", "host", host, "reason", why)
 	}
 }
 
@@ -39,7 +39,7 @@ func (r *refusalLog) Write(line []byte) (int, error) {
 		if !r.isFirst(host + " " + meaning) {
 			return len(line), nil
 		}
-		r.log.Warn("a TLS handshake failed; others of this host for the same reason are not logged", "host", host, "error", reason)
+		r.log.Warn("TLS handshake failed; repeats from this host are not logged", "host", host, "error", reason)
 		return len(line), nil
 	}
 	r.log.Warn(text)

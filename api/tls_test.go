@@ -15,15 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/api"
-	"github.com/troupe-engine/troupe/internal/certtest"
+	"github.com/troupe-engine/troupe/api/transport"
+	"github.com/troupe-engine/troupe/internal/testing/certtest"
 )
 
-// secured serves over TLS with the given files and checks them at every handshake.
-func secured(t *testing.T, files api.TLSFiles) (*serving, *lines) {
+// serveTLS serves over TLS with the given files and checks them at every handshake.
+func serveTLS(t *testing.T, files transport.TLSFiles) (*serving, *lines) {
 	t.Helper()
 	var log lines
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	certificates, err := api.LoadCertificates(files, logger)
+	certificates, err := transport.LoadCertificates(files, logger)
 	require.NoError(t, err)
 	api.LookAlways(certificates)
 	apart := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
@@ -64,19 +65,19 @@ func get(t *testing.T, c *http.Client, url string) (*http.Response, string) {
 func TestAMemberServesTLSAndHTTP2(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
-	s, _ := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
+	s, _ := serveTLS(t, transport.TLSFiles{Cert: own.Cert, Key: own.Key})
 	resp, _ := get(t, visitor(t, ca.File), s.url+"/readyz")
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.Equal(t, 2, resp.ProtoMajor)
 	require.GreaterOrEqual(t, resp.TLS.Version, uint16(tls.VersionTLS12))
 
 	_, body := get(t, visitor(t, ca.File), s.url+"/metrics")
-	require.Contains(t, body, "troupe_tls_certificate_ends_seconds", "an operator hears of it before it ends")
+	require.Contains(t, body, "troupe_tls_certificate_expiry_timestamp_seconds", "an operator hears of it before it ends")
 }
 
 func TestPlainHTTPToATLSPortGetsAnExplanation(t *testing.T) {
 	own := certtest.New(t).Issue(t)
-	s, log := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
+	s, log := serveTLS(t, transport.TLSFiles{Cert: own.Cert, Key: own.Key})
 	for range 3 {
 		resp, body := get(t, http.DefaultClient, strings.Replace(s.url, "https://", "http://", 1)+"/readyz")
 		require.Equal(t, http.StatusBadRequest, resp.StatusCode)
@@ -90,7 +91,7 @@ func TestPlainHTTPToATLSPortGetsAnExplanation(t *testing.T) {
 func TestOldVersionsOfTLSAreRefused(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
-	s, _ := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
+	s, _ := serveTLS(t, transport.TLSFiles{Cert: own.Cert, Key: own.Key})
 	_, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{
 		MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11, InsecureSkipVerify: true})
 	require.ErrorContains(t, err, "protocol version")
@@ -99,7 +100,7 @@ func TestOldVersionsOfTLSAreRefused(t *testing.T) {
 func TestACertificateIsReloadedAndConnectionsStay(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
-	s, log := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
+	s, log := serveTLS(t, transport.TLSFiles{Cert: own.Cert, Key: own.Key})
 	stays, comes := visitor(t, ca.File), visitor(t, ca.File)
 	resp, _ := get(t, stays, s.url+"/healthz")
 	before := resp.TLS.PeerCertificates[0].SerialNumber
@@ -109,13 +110,13 @@ func TestACertificateIsReloadedAndConnectionsStay(t *testing.T) {
 	require.NotEqual(t, before, resp.TLS.PeerCertificates[0].SerialNumber, "who comes later sees the new one")
 	resp, _ = get(t, stays, s.url+"/healthz")
 	require.Equal(t, before, resp.TLS.PeerCertificates[0].SerialNumber, "its connection was not touched")
-	require.Equal(t, 1, strings.Count(log.text(), "the TLS certificate was reloaded"), log.String())
+	require.Equal(t, 1, strings.Count(log.text(), "TLS certificate reloaded"), log.String())
 }
 
 func TestABrokenPairKeepsTheOldOneAndIsLoggedOnce(t *testing.T) {
 	ca := certtest.New(t)
 	own, other := ca.Issue(t), ca.Issue(t)
-	s, log := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
+	s, log := serveTLS(t, transport.TLSFiles{Cert: own.Cert, Key: own.Key})
 	key, err := os.ReadFile(other.Key)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(own.Key, key, 0o600), "a key of another certificate")
@@ -128,20 +129,20 @@ func TestABrokenPairKeepsTheOldOneAndIsLoggedOnce(t *testing.T) {
 		resp, _ := get(t, visitor(t, ca.File), s.url+"/healthz")
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 	}
-	require.Equal(t, 2, strings.Count(log.text(), "the one from before stays in use"),
+	require.Equal(t, 2, strings.Count(log.text(), "the previous ones stay in use"),
 		"once for each thing that is wrong: %s", log.String())
 
 	ca.Renew(t, own, time.Now().Add(time.Hour))
 	resp, _ := get(t, visitor(t, ca.File), s.url+"/healthz")
 	require.Equal(t, http.StatusOK, resp.StatusCode)
-	require.Contains(t, log.text(), "the TLS certificate was reloaded")
+	require.Contains(t, log.text(), "TLS certificate reloaded")
 }
 
 func TestAnAuthorityOfOthersIsReloaded(t *testing.T) {
 	before, after := certtest.New(t), certtest.New(t)
 	own := after.Issue(t)
-	s, _ := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
-	for name, files := range map[string]api.TLSFiles{
+	s, _ := serveTLS(t, transport.TLSFiles{Cert: own.Cert, Key: own.Key})
+	for name, files := range map[string]transport.TLSFiles{
 		"of one who has a certificate": {Cert: own.Cert, Key: own.Key}, "of one who has none": {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestAnAuthorityOfOthersIsReloaded(t *testing.T) {
 				require.NoError(t, os.WriteFile(files.CA, text, 0o600))
 			}
 			put(before.File)
-			certificates, err := api.LoadCertificates(files, slog.New(slog.NewTextHandler(&log, nil)))
+			certificates, err := transport.LoadCertificates(files, slog.New(slog.NewTextHandler(&log, nil)))
 			require.NoError(t, err)
 			api.LookAlways(certificates)
 			visit := func() error {
@@ -166,7 +167,7 @@ func TestAnAuthorityOfOthersIsReloaded(t *testing.T) {
 			require.ErrorContains(t, visit(), "unknown authority")
 			put(own.Key)
 			require.ErrorContains(t, visit(), "unknown authority", "what holds no certificate changes nothing")
-			require.Equal(t, 1, strings.Count(log.text(), "cannot be used"), log.text())
+			require.Equal(t, 1, strings.Count(log.text(), "reloading TLS files failed"), log.text())
 			put(after.File)
 			require.NoError(t, visit())
 			require.Contains(t, log.text(), "reloaded")
@@ -177,7 +178,7 @@ func TestAnAuthorityOfOthersIsReloaded(t *testing.T) {
 func TestAClientCertificateIsRequired(t *testing.T) {
 	ca, strangers := certtest.New(t), certtest.New(t)
 	own, clients := ca.Issue(t), certtest.New(t)
-	s, log := secured(t, api.TLSFiles{Cert: own.Cert, Key: own.Key, ClientCA: clients.File})
+	s, log := serveTLS(t, transport.TLSFiles{Cert: own.Cert, Key: own.Key, ClientCA: clients.File})
 
 	resp, body := get(t, visitor(t, ca.File), s.url+"/apart/x")
 	require.Equal(t, http.StatusForbidden, resp.StatusCode, "other members show theirs, too")
@@ -209,21 +210,21 @@ func TestFilesThatCannotBeUsedAreRefusedAtTheStart(t *testing.T) {
 	ca := certtest.New(t)
 	own, other := ca.Issue(t), ca.Issue(t)
 	for name, tt := range map[string]struct {
-		files api.TLSFiles
+		files transport.TLSFiles
 		want  string
 	}{
-		"a key without certificate": {api.TLSFiles{Key: own.Key},
+		"a key without certificate": {transport.TLSFiles{Key: own.Key},
 			"a certificate and its key belong together: give both (--tls-cert, --tls-key)"},
-		"a certificate without key":   {api.TLSFiles{Cert: own.Cert}, "belong together"},
-		"client CA without TLS":       {api.TLSFiles{ClientCA: ca.File}, "belong together"},
-		"no such file":                {api.TLSFiles{Cert: "/nowhere.pem", Key: own.Key}, "open /nowhere.pem"},
-		"a key of another":            {api.TLSFiles{Cert: own.Cert, Key: other.Key}, "private key does not match"},
-		"an authority that is none":   {api.TLSFiles{Cert: own.Cert, Key: own.Key, ClientCA: own.Key}, "holds no certificate"},
-		"a trusted one that is none":  {api.TLSFiles{CA: own.Key}, "holds no certificate"},
-		"a trusted one that is a gap": {api.TLSFiles{CA: "/nowhere.pem"}, "open /nowhere.pem"},
+		"a certificate without key":   {transport.TLSFiles{Cert: own.Cert}, "belong together"},
+		"client CA without TLS":       {transport.TLSFiles{ClientCA: ca.File}, "belong together"},
+		"no such file":                {transport.TLSFiles{Cert: "/nowhere.pem", Key: own.Key}, "open /nowhere.pem"},
+		"a key of another":            {transport.TLSFiles{Cert: own.Cert, Key: other.Key}, "private key does not match"},
+		"an authority that is none":   {transport.TLSFiles{Cert: own.Cert, Key: own.Key, ClientCA: own.Key}, "holds no certificate"},
+		"a trusted one that is none":  {transport.TLSFiles{CA: own.Key}, "holds no certificate"},
+		"a trusted one that is a gap": {transport.TLSFiles{CA: "/nowhere.pem"}, "open /nowhere.pem"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := api.LoadCertificates(tt.files, slog.New(slog.DiscardHandler))
+			_, err := transport.LoadCertificates(tt.files, slog.New(slog.DiscardHandler))
 			require.ErrorContains(t, err, tt.want)
 		})
 	}
@@ -232,15 +233,15 @@ func TestFilesThatCannotBeUsedAreRefusedAtTheStart(t *testing.T) {
 func TestAnExpiredCertificateIsLoggedAtTheStart(t *testing.T) {
 	own := certtest.New(t).IssueUntil(t, time.Now().Add(-time.Hour))
 	var log lines
-	_, err := api.LoadCertificates(api.TLSFiles{Cert: own.Cert, Key: own.Key}, slog.New(slog.NewTextHandler(&log, nil)))
+	_, err := transport.LoadCertificates(transport.TLSFiles{Cert: own.Cert, Key: own.Key}, slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
-	require.Contains(t, log.text(), "the TLS certificate has expired")
+	require.Contains(t, log.text(), "TLS certificate expired")
 }
 
 func TestTLSConnectionsAtWorkAreNotCutForOthers(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
-	certificates, err := api.LoadCertificates(api.TLSFiles{Cert: own.Cert, Key: own.Key}, slog.New(slog.DiscardHandler))
+	certificates, err := transport.LoadCertificates(transport.TLSFiles{Cert: own.Cert, Key: own.Key}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	begun, others := make(chan struct{}), make(chan struct{})
 	s := serve(t, api.Config{TLS: certificates, Connections: 2}, func(s *api.Server) {

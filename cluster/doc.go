@@ -15,8 +15,6 @@
 //     the shards of a member that is gone move otherwise.
 //   - A View does not change. It is published before a member learns which shards it has gained or
 //     which members are gone.
-//   - Gossip from strangers (another cluster, a key that is not in the ring) changes nothing and is
-//     logged once for each of them.
 //
 // Promises about requests between members (Router, Peers, Service):
 //

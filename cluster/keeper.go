@@ -127,9 +127,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 func (k *Keeper) logStoreState(err error) {
 	switch {
 	case err != nil && !k.failing:
-		k.cfg.Log.Warn("the members and their shards cannot be looked at, or not changed: trying on", "error", err)
+		k.cfg.Log.Warn("reading or updating cluster members failed, retrying", "error", err)
 	case err == nil && k.failing:
-		k.cfg.Log.Info("the members and their shards can be looked at and changed again")
+		k.cfg.Log.Info("reading and updating cluster members works again")
 	}
 	k.failing = err != nil
 }
@@ -249,7 +249,7 @@ func (k *Keeper) reportGained(shards []int) {
 	}
 	k.cfg.Local.Gain(gained)
 	k.metrics.taken.Add(float64(len(gained)))
-	k.cfg.Log.Info("shards were taken up", "shards", len(gained), "all", len(k.held))
+	k.cfg.Log.Info("shards acquired", "shards", len(gained), "owned", len(k.held))
 }
 
 // fenceMembers fences all of the given members that can be fenced.
@@ -263,7 +263,7 @@ func (k *Keeper) fenceMembers(ctx context.Context, v *View, members []string) (s
 		}
 		if fenced {
 			m, _ := v.Member(incarnation)
-			k.cfg.Log.Warn("a member was fenced: its lease has run out", "member", m.Name, "incarnation", incarnation)
+			k.cfg.Log.Warn("member fenced: its lease expired", "member", m.Name, "incarnation", incarnation)
 			k.fenced[incarnation] = true
 			k.metrics.fenced.Inc()
 			some = true

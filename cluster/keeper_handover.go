@@ -43,7 +43,7 @@ type shardHandover struct {
 // finishHandover handles the end of a handover.
 func (k *Keeper) finishHandover(h *shardHandover) {
 	if h.err != nil {
-		k.cfg.Log.Warn("shards could not be handed over: trying on", "shards", len(h.shards), "error", h.err)
+		k.cfg.Log.Warn("handing over shards failed, retrying", "shards", len(h.shards), "error", h.err)
 		k.handoverFailedAt = k.cfg.Host.Now()
 		k.metrics.refused.Inc()
 		k.metrics.handing.Set(0)
@@ -70,7 +70,7 @@ func (k *Keeper) releaseShards(ctx context.Context) error {
 		return fmt.Errorf("release %d shards: %w", len(k.handedOver), err)
 	}
 	k.cfg.Announce()
-	k.cfg.Log.Info("shards were handed over", "shards", len(k.handedOver))
+	k.cfg.Log.Info("shards handed over", "shards", len(k.handedOver))
 	k.metrics.handover.Observe(k.cfg.Host.Now().Sub(k.began).Seconds())
 	k.metrics.handing.Set(0)
 	for _, shard := range k.handedOver {

@@ -14,13 +14,13 @@ func (k *Keeper) logMembership(before, now *View) {
 		case m.Incarnation == k.me:
 			k.logDraining("this member", was, m)
 		case m.FencedAt == 0 && !known:
-			k.cfg.Log.Info("a member has joined", "member", m.Name, "incarnation", m.Incarnation, "url", m.URL, "version", m.Version)
+			k.cfg.Log.Info("member joined", "member", m.Name, "incarnation", m.Incarnation, "url", m.URL, "version", m.Version)
 		case m.FencedAt == 0:
-			k.logDraining("another member", was, m)
+			k.logDraining("member", was, m)
 		case known && was.FencedAt == 0 && m.Left():
-			k.cfg.Log.Info("a member has left", "member", m.Name, "incarnation", m.Incarnation)
+			k.cfg.Log.Info("member left", "member", m.Name, "incarnation", m.Incarnation)
 		case known && was.FencedAt == 0 && !k.fenced[m.Incarnation]:
-			k.cfg.Log.Warn("a member is gone: its lease has run out, and another one has fenced it",
+			k.cfg.Log.Warn("member is gone: its lease expired and another member fenced it",
 				"member", m.Name, "incarnation", m.Incarnation)
 		}
 	}
@@ -34,7 +34,7 @@ func (k *Keeper) logJoined(now *View) {
 			others = append(others, m.Name)
 		}
 	}
-	k.cfg.Log.Info("the cluster was joined", "others", others)
+	k.cfg.Log.Info("joined the cluster", "members", others)
 }
 
 func (k *Keeper) logDraining(who string, was, is persistence.MemberRow) {
@@ -43,7 +43,7 @@ func (k *Keeper) logDraining(who string, was, is persistence.MemberRow) {
 	}
 	does := "takes tasks again"
 	if is.Draining {
-		does = "hands its tasks over and takes none"
+		does = "is draining"
 	}
 	k.cfg.Log.Info(who+" "+does, "member", is.Name, "incarnation", is.Incarnation)
 }

@@ -22,14 +22,14 @@ func newKeeperMetrics() *keeperMetrics {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "troupe_cluster_" + name, Help: help})
 	}
 	return &keeperMetrics{
-		taken:   counter("shards_taken_total", "Shards that this member has taken up."),
-		refused: counter("handovers_failed_total", "Hand-overs of shards that failed; they are tried again."),
-		fenced:  counter("fences_total", "Members that this one has fenced, because their leases had run out."),
+		taken:   counter("shards_acquired_total", "Shards that this member has acquired."),
+		refused: counter("handovers_failed_total", "Failed handovers of shards; they are retried."),
+		fenced:  counter("members_fenced_total", "Members that this member has fenced because their leases expired."),
 		handing: prometheus.NewGauge(
 			prometheus.GaugeOpts{Name: "troupe_cluster_shards_handing_over",
 				Help: "Shards that this member is handing over."}),
-		handover: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_cluster_handover_seconds",
-			Help:    "Time of a hand-over, until others may have the shards.",
+		handover: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "troupe_cluster_handover_duration_seconds",
+			Help:    "Duration of a handover, until other members may acquire the shards.",
 			Buckets: []float64{.005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30}}),
 	}
 }
@@ -40,13 +40,13 @@ func (k *Keeper) Collectors() []prometheus.Collector {
 	all := []prometheus.Collector{
 		x.taken, x.refused, x.fenced, x.handing, x.handover,
 		newGauge("shards_owned", "Shards that this member owns.", nil, func() float64 { return float64(len(k.Current().Shards(k.me))) }),
-		newGauge("shards_unowned", "Shards that nobody owns, as this member sees it.", nil,
+		newGauge("shards_unowned", "Shards without an owner, as this member sees it.", nil,
 			func() float64 { return float64(k.Current().countShards()[""]) }),
-		newGauge("view_age_seconds", "Time since this member read who is there and who owns what.",
+		newGauge("view_age_seconds", "Time since this member read the members and shard owners from the store; normally below 2.",
 			nil, func() float64 { return k.viewAge().Seconds() }),
 	}
-	for _, state := range []MemberState{Living, Draining, Overdue, Gone} {
-		all = append(all, newGauge("members", "Members of the cluster, as this one sees it; gone are those of the last ten minutes.",
+	for _, state := range []MemberState{Alive, Draining, Overdue, Gone} {
+		all = append(all, newGauge("members", "Members of the cluster, as this member sees it. Members stay listed for ten minutes after they are gone.",
 			prometheus.Labels{"state": string(state)}, func() float64 { return float64(k.Current().inState(state)) }))
 	}
 	return all
@@ -56,22 +56,15 @@ func newGauge(name, help string, labels prometheus.Labels, value func() float64)
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "troupe_cluster_" + name, Help: help, ConstLabels: labels}, value)
 }
 
-// Collectors returns the metrics of gossip for Prometheus.
-func (g *Gossip) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{newGauge("gossip_peers",
-		"Other members that this one hears of by gossip.", nil,
-		func() float64 { return float64(len(g.Peers())) })}
-}
-
 // forwardCounter counts requests to other members.
 type forwardCounter struct{ *prometheus.CounterVec }
 
 func newForwards() forwardCounter {
-	f := forwardCounter{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_cluster_forwarded_total",
-		Help: "What was forwarded to other members, by its kind and what came of it."}, []string{"kind", "outcome"})}
+	f := forwardCounter{prometheus.NewCounterVec(prometheus.CounterOpts{Name: "troupe_cluster_forwarded_requests_total",
+		Help: "Requests forwarded to other members, by kind and outcome; moved and unreachable ones are retried."}, []string{"kind", "outcome"})}
 	// creates all series, so that they show 0
 	for _, kind := range []string{"command", "start", "wait"} {
-		for _, outcome := range []string{"done", "refused", "moved", "away", "late"} {
+		for _, outcome := range []string{"ok", "rejected", "moved", "unreachable", "canceled"} {
 			f.WithLabelValues(kind, outcome)
 		}
 	}
@@ -101,7 +94,7 @@ func (f forwardCounter) countQuestion(q, answer engine.Message, err error) {
 	case *engine.Errands:
 		f.countOutcome("jobs", err)
 	default:
-		f.countOutcome("news", err)
+		f.countOutcome("notify", err)
 	}
 }
 
@@ -122,13 +115,13 @@ func (f forwardCounter) countOutcome(kind string, err error) {
 func outcomeLabel(err error) string {
 	switch {
 	case err == nil:
-		return "done"
+		return "ok"
 	case errors.Is(err, ErrAway):
-		return "away"
+		return "unreachable"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return "late"
+		return "canceled"
 	case flow.ErrorKindOf(err) == flow.Moved:
 		return "moved"
 	}
-	return "refused"
+	return "rejected"
 }

@@ -67,6 +67,6 @@ func (d *peerAuthenticator) logRefusal(r *http.Request, why string) {
 	defer d.mu.Unlock()
 	if key := host + " " + why; !d.logged[key] && len(d.logged) < mostTold {
 		d.logged[key] = true
-		d.log.Warn("another member was refused", "from", host, "why", why)
+		d.log.Warn("member rejected", "host", host, "reason", why)
 	}
 }

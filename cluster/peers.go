@@ -149,7 +149,7 @@ func (p *Peers) logLost(to persistence.MemberRow, why error) {
 	defer p.mu.Unlock()
 	if !p.loggedUnreachable[to.Incarnation] && len(p.loggedUnreachable) < mostTold {
 		p.loggedUnreachable[to.Incarnation] = true
-		p.log.Warn("a line to another member was lost, or could not be opened: trying on", "member", to.Name, "url", to.URL, "why", why)
+		p.log.Warn("connection to a member failed, retrying", "member", to.Name, "url", to.URL, "reason", why)
 	}
 }
 

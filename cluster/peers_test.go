@@ -35,7 +35,7 @@ func TestStrangersAreRefusedAndChangeNothing(t *testing.T) {
 		"another incarnation": {ours, former, "another member than the one that is meant answers here now"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := s.log.count("another member was refused")
+			before := s.log.count("member rejected")
 			for range 3 {
 				peers := NewPeers(tt.id, nil, s.logger())
 				_, err := peers.Ask(soon(t), tt.to, &engine.Orders{signal(s.taskOf("a"))})
@@ -48,11 +48,11 @@ func TestStrangersAreRefusedAndChangeNothing(t *testing.T) {
 				peers.Close()
 			}
 			if name == "no secret" { // the same reason from the same host
-				require.LessOrEqual(t, s.log.count("another member was refused"), before+1)
+				require.LessOrEqual(t, s.log.count("member rejected"), before+1)
 			}
 		})
 	}
-	require.Equal(t, 3, s.log.count("another member was refused"), "each reason once: %s", s.log.text.String())
+	require.Equal(t, 3, s.log.count("member rejected"), "each reason once: %s", s.log.text.String())
 	require.NotContains(t, s.log.text.String(), "guessed")
 	require.Empty(t, a.effects)
 	require.Empty(t, a.credits)

@@ -60,7 +60,7 @@ func TestAnOrderWhoseAnswerWasLostHasOneEffect(t *testing.T) {
 	require.Equal(t, 1, out.First)
 	require.Len(t, b.effects, 1)
 	require.Equal(t, 4, b.asked)
-	require.Equal(t, 1, s.log.count("a line to another member was lost"), "told once")
+	require.Equal(t, 1, s.log.count("connection to a member failed"), "told once")
 }
 
 func TestATaskIsStartedOnceWhenTheAnswerToItsStartIsLost(t *testing.T) {
@@ -78,7 +78,7 @@ func TestATaskIsStartedOnceWhenTheAnswerToItsStartIsLost(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Len(t, s.journal.tasks, 20)
-	require.NotEmpty(t, s.log.count("was lost"), "one of them began at the other member")
+	require.NotEmpty(t, s.log.count("connection to a member failed"), "one of them began at the other member")
 }
 
 func TestATaskIsStartedAtTheMemberThatOwnsItsShard(t *testing.T) {
@@ -192,7 +192,7 @@ func TestATaskThatFindsANewOwnerInTimeIsReached(t *testing.T) {
 		_, err := s.members["a"].router.Do(soon(t), signal(task))
 		answered <- err
 	}()
-	eventually(t, func() bool { return s.log.count("was lost, or could not be opened") > 0 })
+	eventually(t, func() bool { return s.log.count("connection to a member failed") > 0 })
 	s.move(task, "c")
 	require.NoError(t, <-answered)
 	require.Len(t, s.members["c"].effects, 1)

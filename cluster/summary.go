@@ -27,7 +27,7 @@ type MemberState string
 
 // The states of a member.
 const (
-	Living   MemberState = "living"
+	Alive    MemberState = "alive"
 	Draining MemberState = "draining" // it is handing its shards over
 	Overdue  MemberState = "overdue"  // its lease has expired, and it is not fenced yet
 	Gone     MemberState = "gone"     // it left or was fenced within the last ten minutes
@@ -65,6 +65,6 @@ func memberState(v *View, m persistence.MemberRow) MemberState {
 	case m.Draining:
 		return Draining
 	default:
-		return Living
+		return Alive
 	}
 }

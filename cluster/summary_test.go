@@ -32,5 +32,5 @@ func TestASummaryShowsTheStatesOfMembers(t *testing.T) {
 	for _, m := range s.Members {
 		got = append(got, brief{m.Name, m.State, m.Lease, m.Shards})
 	}
-	require.Equal(t, []brief{{"a", Living, ttl, 3}, {"b", Draining, ttl, 1}, {"c", Overdue, 0, 2}, {"d", Gone, 0, 0}}, got)
+	require.Equal(t, []brief{{"a", Alive, ttl, 3}, {"b", Draining, ttl, 1}, {"c", Overdue, 0, 2}, {"d", Gone, 0, 0}}, got)
 }

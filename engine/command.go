@@ -31,6 +31,7 @@ const (
 	tagRelease
 	tagAnswer
 	tagWorking
+	tagRecordSteps
 )
 
 // codeCommand reads or writes a command, with its tag in front.
@@ -84,6 +85,8 @@ func codeCommand(c *codec.Codec, cmd *flow.Command) {
 		writeTagged(c, tagInquire, v, codeInquire)
 	case flow.Bring:
 		writeTagged(c, tagBring, v, codeBring)
+	case flow.RecordSteps:
+		writeTagged(c, tagRecordSteps, v, codeRecordSteps)
 	default:
 		c.Fail("a command of a member's own is in it")
 	}
@@ -140,6 +143,8 @@ func readCommand(c *codec.Codec) flow.Command {
 		return readValue(c, codeInquire)
 	case tagBring:
 		return readValue(c, codeBring)
+	case tagRecordSteps:
+		return readValue(c, codeRecordSteps)
 	}
 	c.Fail(codec.NoSuch)
 	return nil
@@ -258,6 +263,42 @@ func codeReport(c *codec.Codec, v *flow.Report) {
 	c.Bool(&v.Unbegun)
 	c.Int(&v.Given)
 	codec.Text(c, &v.To)
+	codec.Pointer(c, &v.GivenUp, codeGivenUp)
+}
+
+func codeGivenUp(c *codec.Codec, v *flow.GivenUp) {
+	codec.Text(c, &v.Reason)
+	codec.List(c, &v.Waits, codeWait)
+}
+
+func codeWait(c *codec.Codec, v *flow.CodeWait) {
+	codec.Text(c, &v.Name)
+	c.Int(&v.Use)
+	codec.Text(c, &v.Kind)
+	codec.Text(c, &v.Key)
+	c.Int64(&v.MS)
+	c.Int(&v.Tries)
+	codec.Text(c, &v.Error)
+}
+
+func codeRecordSteps(c *codec.Codec, v *flow.RecordSteps) {
+	codeAddress(c, &v.Address)
+	c.Int(&v.Given)
+	codec.List(c, &v.Steps, codeRecordedStep)
+	codec.List(c, &v.Waits, codeWait)
+}
+
+func codeRecordedStep(c *codec.Codec, v *flow.CodeStep) {
+	codec.Text(c, &v.Name)
+	c.Int(&v.Use)
+	codec.Text(c, &v.Kind)
+	codec.Text(c, &v.Hash)
+	c.Raw(&v.Output)
+	codec.Text(c, &v.Error)
+	c.Raw(&v.Details)
+	c.Int(&v.Tries)
+	c.Int64(&v.StartedAt)
+	c.Int64(&v.EndedAt)
 }
 
 func codeExternal(c *codec.Codec, v *flow.External) {

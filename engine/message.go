@@ -187,7 +187,7 @@ func codeClaimed(c *codec.Codec, j *Claimed) {
 func codeJob(c *codec.Codec, j *Job) {
 	codec.Text(c, &j.Task)
 	codeAddress(c, &j.Address)
-	codeAddress(c, &j.Since)
+	codec.Pointer(c, &j.Since, codeAddress)
 	codec.Text(c, &j.Flow)
 	codec.Pointer(c, &j.Traced, flow.CodeTraced)
 	codec.Text(c, &j.Service)
@@ -275,6 +275,7 @@ func codeErrand(c *codec.Codec, e *Errand) {
 	c.Bool(&e.Again)
 	c.Bool(&e.Withdrawn)
 	c.Bool(&e.Unbegun)
+	codec.List(c, &e.Ended, codeRecordedStep)
 }
 
 func (*Heard) codeFields(*codec.Codec) {}

@@ -112,8 +112,8 @@ type Poll struct {
 type Job struct {
 	Task string
 	flow.Address
-	// unit of the earlier visit that this one continues, used in its key; zero = its own
-	Since   flow.Address
+	// unit of the earlier visit that this one continues, used in its key; nil = its own
+	Since   *flow.Address
 	Flow    string       // slug of the task's flow; "" if it has none
 	Traced  *flow.Traced // trace of its task
 	Service string
@@ -248,7 +248,12 @@ type Errand struct {
 	// no task waits for it any more: Job holds only its name, and the carrier drops it
 	Withdrawn bool
 	Unbegun   bool // Withdrawn applies only if it has not started; then it is given back
+	// recorded ends of the waits of a function; it goes on
+	Ended []flow.CodeStep
 }
+
+// OnlyEnds reports whether the errand only brings the ends of waits to a job, whose name Job holds.
+func (e *Errand) OnlyEnds() bool { return e.Type == "" && len(e.Ended) > 0 }
 
 // Errands go to one member, in their order. The answer, Heard, means that the member is responsible
 // for them from now on. It reports the results to the members that own the tasks. Each Errand may
@@ -261,7 +266,7 @@ type Heard struct{}
 // ErrandOf returns the errand for a job.
 func ErrandOf(j *flow.Job) Errand {
 	if !j.Exec.Attachable() {
-		return Errand{Job: Job{Task: j.Task, Address: j.Address}, Type: j.Exec.Type, Given: j.Given}
+		return Errand{Job: Job{Task: j.Task, Address: j.Address}, Type: j.Exec.Type, Given: j.Given, Ended: j.Function.WaitEnds()}
 	}
 	e := Errand{Job: JobOf(j), Type: j.Exec.Type, Labels: j.Exec.Labels, Given: j.Given, Again: j.Again}
 	e.Job.Run, e.Job.RunApart, e.Job.ParamsKey = nil, false, ""

@@ -84,18 +84,25 @@ func (a Address) Step() string {
 // JobID returns an id of an attempt that is unique across tasks. Its characters are safe in the
 // path and query of a URL.
 func JobID(task string, a Address) string {
-	var room, names [160]byte // most keys are shorter
-	b := append(room[:0], task...)
+	var room [320]byte // most ids are shorter
+	b, _, _ := appendJobID(room[:0], task, a)
+	return string(b)
+}
+
+// appendJobID appends the id of an attempt, in the form task.visit.unit.attempt.place, and returns
+// where the attempt and the place begin.
+func appendJobID(b []byte, task string, a Address) (id []byte, attempt, place int) {
+	b = append(b, task...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(a.Visit), 10)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(a.Unit), 10)
 	b = append(b, '.')
+	attempt = len(b)
 	b = strconv.AppendInt(b, int64(a.Attempt), 10)
 	b = append(b, '.')
-	place := append(append(append(names[:0], a.Scope...), '\n'), a.Node...)
-	b = base64.RawURLEncoding.AppendEncode(b, place)
-	return string(b)
+	var names [160]byte
+	return base64.RawURLEncoding.AppendEncode(b, append(append(append(names[:0], a.Scope...), '\n'), a.Node...)), attempt, len(b)
 }
 
 // maxSpelledKey is the length up to which the key of a unit contains its place in full. Many
@@ -119,6 +126,19 @@ func UnitKey(task string, a Address) string {
 		place = sum[:]
 	}
 	return string(base64.RawURLEncoding.AppendEncode(b, place))
+}
+
+// jobIDAndUnitKey returns JobID and UnitKey as parts of one string.
+func jobIDAndUnitKey(task string, a Address) (id, key string) {
+	var room [320]byte
+	b, attempt, place := appendJobID(room[:0], task, a)
+	end := len(b)
+	if attempt+end-place > maxSpelledKey {
+		return string(b), UnitKey(task, a)
+	}
+	b = append(append(b, b[:attempt]...), b[place:end]...)
+	both := string(b)
+	return both[:end], both[end:]
 }
 
 // ParseJobID parses an id that JobID returned.

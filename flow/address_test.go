@@ -41,6 +41,8 @@ func TestAttemptsOfAUnitShareAUniqueKey(t *testing.T) {
 		key := UnitKey("task-1", a)
 		require.Equal(t, key, UnitKey("task-1", again))
 		require.Regexp(t, `^[A-Za-z0-9._-]{1,255}$`, key)
+		id, same := jobIDAndUnitKey("task-1", a)
+		require.Equal(t, []string{JobID("task-1", a), key}, []string{id, same})
 		others := map[string]bool{key: true, UnitKey("task-2", a): true}
 		for _, change := range []func(*Address){func(a *Address) { a.Scope += "x" },
 			func(a *Address) { a.Node += "x" }, func(a *Address) { a.Visit++ },

@@ -18,7 +18,7 @@ const (
 	ApprovalOpen     ApprovalState = "open"
 	ApprovalAnswered ApprovalState = "answered"
 	// without a decision: it timed out, or the task ended or took another path
-	ApprovalOver ApprovalState = "over"
+	ApprovalEnded ApprovalState = "ended"
 )
 
 // Approval is a decision that a task requests from a person. A task may wait for several at once.
@@ -85,7 +85,7 @@ func (l *approvalLog) noteClosed(st *Step, at int64) {
 		return
 	}
 	a := Approval{Address: st.Address(), Key: st.AwaitedKey(), Title: titleOf(st.Node.Params),
-		Since: st.waitsSince(), Due: st.Due, State: ApprovalOver, EndedAt: at}
+		Since: st.waitsSince(), Due: st.Due, State: ApprovalEnded, EndedAt: at}
 	if l.answered == st {
 		a.State, a.By, a.Comment, a.Action = ApprovalAnswered, l.by, l.comment, l.action
 	}
@@ -129,14 +129,14 @@ func (s *State) Approvals() (list []Approval) {
 
 // answerApproval answers one approval by setting its key in the scope that asks. Other approvals
 // that wait for the same key elsewhere stay open.
-func (d *decider) answerApproval(c Answer) error {
+func (d signalDecider) answerApproval(c Answer) error {
 	st := d.s.activeStep(c.Address)
 	if st == nil || st.waitsFor != WaitApproval {
-		return Errorf(Conflict, "nobody waits for this decision any longer")
+		return Errorf(Conflict, "the task no longer waits for this decision")
 	}
 	switch {
 	case len(c.By) > MaxName || !IsText(c.By):
-		return Errorf(Invalid, "who answers is UTF-8 text of at most %d bytes", MaxName)
+		return Errorf(Invalid, "the name of the person who answers must be UTF-8 text of at most %d bytes", MaxName)
 	case len(c.Comment) > MaxComment || !IsText(c.Comment):
 		return Errorf(Invalid, "a comment is UTF-8 text of at most %d bytes", MaxComment)
 	}
@@ -160,7 +160,7 @@ func (d *decider) answerApproval(c Answer) error {
 	}
 	d.approvals.by, d.approvals.comment = c.By, c.Comment
 	d.emitEvent(e)
-	d.wakeStep(st)
+	d.stepPart().wakeStep(st)
 	d.wakeWaiting()
 	// an approval that opens after this one must not get this answer's author and comment
 	d.approvals.by, d.approvals.comment = "", ""

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 const refund = `start: ask
@@ -104,7 +104,7 @@ nodes:
 	require.Equal(t, open[:1], tb.state.Approvals())
 	d, err = tb.do(flow.Cancel{})
 	require.NoError(t, err)
-	require.Equal(t, flow.ApprovalOver, d.Approvals[0].State, "nobody decided about the other one")
+	require.Equal(t, flow.ApprovalEnded, d.Approvals[0].State, "nobody decided about the other one")
 }
 
 func TestApprovalsWithUnsettableKeysRejectAnswers(t *testing.T) {

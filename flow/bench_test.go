@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 var payload = json.RawMessage(`{"text":"` + strings.Repeat("x", 189) + `"}`) // 200 bytes
@@ -149,7 +149,7 @@ func BenchmarkDecodeRow(b *testing.B) {
 		{Type: flow.StepEnded, At: epoch, Node: at.Node, Visit: at.Visit,
 			Status: string(flow.StepCompleted), Action: "default", Next: "b", Post: true},
 		{Type: flow.StepEntered, At: epoch, Node: "b", Visit: at.Visit, InputRef: "$shared.out", Total: 1},
-		{Type: flow.AttemptsStarted, At: epoch, Node: "b", Visit: at.Visit, Attempt: 1, Total: 1, Carrier: "member-1@17"},
+		{Type: flow.AttemptsDispatched, At: epoch, Node: "b", Visit: at.Visit, Attempt: 1, Total: 1, Carrier: "member-1@17"},
 	}
 	for name, output := range map[string]json.RawMessage{"200 B": payload,
 		"1 MB": json.RawMessage(`{"list":[` + strings.Repeat(`{"name":"x","n":17},`, 50_000) + `0]}`)} {

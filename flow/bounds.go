@@ -186,7 +186,7 @@ func (c Start) checkParamsKind(p *Plan) error {
 	switch dag := p.Root.Dag; {
 	case p.Profile == ProfileOrk && dag.RootMap == "" && kind != expr.KindObject && kind != expr.KindNull:
 		return Errorf(Invalid, "the input must be an object, whose fields the tasks get, or null; it is %s", kind)
-	case p.Root.Mode() == ModeGraph && kind != expr.KindObject:
+	case p.Root.Dag == nil && kind != expr.KindObject:
 		return Errorf(Invalid, "params must be a JSON object")
 	case p.Root.Mode() == ModeDag && dag.RootMap != "" && kind != expr.KindArray:
 		is := "it is " + kind.String()
@@ -203,7 +203,7 @@ func (c Start) checkParamsKind(p *Plan) error {
 func checkSharedKey(key string) error {
 	switch {
 	case key == "":
-		return Errorf(Invalid, "key is missing: say which key of shared the signal sets")
+		return Errorf(Invalid, "key is missing: name the key of shared that the signal sets")
 	case key == "_rt":
 		return Errorf(Invalid, "key _rt belongs to the engine: choose another one")
 	case len(key) > MaxName:

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // errand is a task with one job, and can run commands of any member.
@@ -49,7 +49,7 @@ func TestAJobStaysWithAWorkerThatChangesMembers(t *testing.T) {
 	e := newErrand(t, "remote")
 	d := e.do("m", brought("n", 0))
 	require.Len(t, d.Events, 1)
-	require.Equal(t, []any{flow.AttemptPassed, "n", "w"}, []any{d.Events[0].Type, d.Events[0].Carrier, d.Events[0].Worker})
+	require.Equal(t, []any{flow.AttemptMoved, "n", "w"}, []any{d.Events[0].Type, d.Events[0].Carrier, d.Events[0].Worker})
 	require.Equal(t, flow.Withdraw{Address: jobAt, Carrier: "m"}, d.Effects[0], "where it was nobody waits for it any longer")
 	jobs := dispatched(d.Effects)
 	require.Len(t, jobs, 1)
@@ -119,9 +119,9 @@ func TestRecoverWaitsForWorkersThatMayBringTheirJobs(t *testing.T) {
 		"since then, whoever had the task then":    {"remote", recovery(9_900, 8_000), 13_000},
 		"as long as it takes to find the owner":    {"remote", recovery(9_900, 2_000), 10_900},
 		"since the member began":                   {"remote", recovery(9_000, 0), 14_000},
-		"also a job that push workers do not get":  {"http", recovery(9_000, 0, "z"), 14_000},
-		"a job that may be with a push worker not": {"http", recovery(9_000, 0, "s"), 0},
-		"unless its member left in order":          {"http", inOrder(recovery(9_900, 8_000, "s")), 13_000},
+		"also a job that push workers do not get":  {"push", recovery(9_000, 0, "z"), 14_000},
+		"a job that may be with a push worker not": {"push", recovery(9_000, 0, "s"), 0},
+		"unless its member left in order":          {"push", inOrder(recovery(9_900, 8_000, "s")), 13_000},
 		"then a function neither":                  {"local_func", inOrder(recovery(9_900, 8_000)), 0},
 		"no longer than that":                      {"remote", recovery(100, 4_000), 0},
 		"not without a grace":                      {"remote", flow.Recover{Since: 9_990}, 0},
@@ -151,8 +151,8 @@ func TestAStoppingMemberLeavesJobsToAttachedWorkers(t *testing.T) {
 		left  bool
 	}{
 		"attached": {"remote", stays, true},
-		"pushed":   {"http", flow.Leave{Return: flow.Return{Grace: 5_000, Pushed: []string{"s"}}}, false},
-		"with a worker that goes elsewhere": {"http",
+		"pushed":   {"push", flow.Leave{Return: flow.Return{Grace: 5_000, Pushed: []string{"s"}}}, false},
+		"with a worker that goes elsewhere": {"push",
 			flow.Leave{Return: flow.Return{Grace: 5_000, Pushed: []string{"s"}},
 				Parted: []flow.Address{jobAt}}, true},
 		"without a grace": {"remote", flow.Leave{}, false}, "a function": {"local_func", stays, false},

@@ -16,7 +16,7 @@ type pausableClock struct {
 }
 
 // eachClock calls visit for each pausable clock of the task.
-func (s *State) eachClock(visit func(pausableClock)) {
+func (s evolveState) eachClock(visit func(pausableClock)) {
 	visit(pausableClock{Alarm{Kind: AlarmTask}, &s.Deadline, &s.DeadlineLeft})
 	if s.Root != nil {
 		s.actingScope().eachClock(visit)
@@ -44,7 +44,7 @@ func (sc *Scope) eachClock(visit func(pausableClock)) {
 
 // stopClocks stops the clocks at the given time. A clock that should have expired by then expires
 // when it continues.
-func (s *State) stopClocks(at int64) {
+func (s evolveState) stopClocks(at int64) {
 	s.eachClock(func(c pausableClock) {
 		if *c.due > 0 {
 			*c.remaining, *c.due = max(*c.due-at, 1), 0
@@ -54,7 +54,7 @@ func (s *State) stopClocks(at int64) {
 }
 
 // startClocks makes the clocks continue.
-func (s *State) startClocks(at int64) {
+func (s evolveState) startClocks(at int64) {
 	s.eachClock(func(c pausableClock) {
 		if *c.remaining > 0 {
 			*c.due, *c.remaining = at+*c.remaining, 0
@@ -65,7 +65,7 @@ func (s *State) startClocks(at int64) {
 
 // setClocks sets the alarms of clocks that were just restarted.
 func (d *decider) setClocks() {
-	d.s.eachClock(func(c pausableClock) {
+	d.s.evolvePart().eachClock(func(c pausableClock) {
 		if c.alarm.At = *c.due; c.alarm.At > 0 {
 			d.effects = append(d.effects, c.alarm)
 		}

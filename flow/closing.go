@@ -24,8 +24,8 @@ type Closing struct {
 const closingScope = "~"
 
 // applyClosing starts the closing. All other work is over at this point.
-func (s *State) applyClosing(e *Event) {
-	s.Root.cutActive(s, e.At)
+func (s evolveState) applyClosing(e *Event) {
+	s.Root.cutActive(s.State, e.At)
 	s.Deadline, s.DeadlineLeft = 0, 0
 	s.Root.FailedAt, s.Root.Cursor = cmp.Or(s.Root.FailedAt, s.Root.Cursor), ""
 	s.Closings++
@@ -41,8 +41,8 @@ func (s *State) applyClosing(e *Event) {
 	if s.Closing.Status == TaskCompleted {
 		s.Undoables, s.Done = nil, nil
 	}
-	s.linkClosing()
-	s.unfoldUndo()
+	s.linkPart().linkClosing()
+	s.undoPart().unfoldUndo()
 }
 
 // closingInput returns the meaning of $input in a scope before a step has an input. In the closing
@@ -57,7 +57,7 @@ func (sc *Scope) closingInput() json.RawMessage {
 // nextStepInput returns the data of the next step in the closing scope, which is its input if it
 // has no prep: the unit to undo, or how the task ends.
 func (c *Closing) nextStepInput(s *State) json.RawMessage {
-	if u, unit := s.nextUndo(); u != nil {
+	if u, unit := s.undoPart().nextUndo(); u != nil {
 		b := expr.AppendQuote([]byte(`{"node":`), u.Node)
 		b = strconv.AppendInt(append(b, `,"visit":`...), int64(u.Visit), 10)
 		b = strconv.AppendInt(append(b, `,"unit":`...), int64(unit), 10)
@@ -99,12 +99,12 @@ func (closingMode) beginNext(d *decider, sc *Scope) {
 	c := d.s.Closing
 	switch {
 	case sc.Step != nil:
-		d.startUnits(sc.Step)
+		d.attemptPart().startUnits(sc.Step)
 	case len(d.s.Done) > 0:
-		u, _ := d.s.nextUndo()
-		d.enterNext(sc, sc.Plan.Nodes[u.By])
+		u, _ := d.s.undoPart().nextUndo()
+		d.stepPart().enterNext(sc, sc.Plan.Nodes[u.By])
 	case d.s.Plan.Finally != "" && !c.Final:
-		d.enterNext(sc, sc.Plan.Nodes[d.s.Plan.Finally])
+		d.stepPart().enterNext(sc, sc.Plan.Nodes[d.s.Plan.Finally])
 	default:
 		d.emitEvent(Event{Type: TaskEnded, Status: string(c.Status), Error: c.Error})
 	}
@@ -123,7 +123,7 @@ func (m closingMode) activateStep(sc *Scope, st *Step) {
 }
 
 func (closingMode) applyStepEnded(s *State, sc *Scope, e *Event) {
-	if st := s.postAndForget(sc, e); st != nil {
+	if st := s.evolvePart().postAndForget(sc, e); st != nil {
 		sc.Step = nil
 		s.Closing.noteStepEnded(st, e)
 	}
@@ -136,7 +136,7 @@ func (c *Closing) noteStepEntered(s *State) {
 		c.Final = true
 		return
 	}
-	c.Undone = addUndone(c.Undone, s.takeLast())
+	c.Undone = addUndone(c.Undone, s.undoPart().takeLast())
 }
 
 // noteStepEnded records the end of a step of the closing scope. A failure is added to the task's

@@ -137,6 +137,8 @@ type (
 		// external jobs that were started and must end first, each with Service, ID and Data;
 		// without an Output their outputs become that of the attempt
 		Deferred []External
+		// set if the carrier of a function that is a flow has given it up before its end
+		GivenUp  *GivenUp
 		Fatal    bool // a retry cannot succeed
 		TimedOut bool
 		Log      bool
@@ -178,7 +180,7 @@ type Signs struct {
 // member.
 type Return struct {
 	Grace int64 // how long to wait for them, in milliseconds; 0 means not at all
-	// services that push workers offer; an http job of another service can only be at an attached
+	// services that push workers offer; a push job of another service can only be at an attached
 	// worker
 	Pushed []string
 }
@@ -313,6 +315,7 @@ func (Recover) isCommand()     {}
 func (Granted) isCommand()     {}
 func (Evict) isCommand()       {}
 func (FailStep) isCommand()    {}
+func (RecordSteps) isCommand() {}
 
 // Decision is the result of Decide.
 type Decision struct {

@@ -57,7 +57,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	}
 	more := d.startPending()
 	if s.CancelAt != 0 && !more {
-		d.afterCancel()
+		d.taskPart().afterCancel()
 		more = d.startPending()
 	}
 	if (more || d.attemptsCapped && !s.Status.Ended()) && d.continuation == nil {
@@ -75,48 +75,48 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 // because of it.
 func (d *decider) handleCommand(c Command) error {
 	if start, ok := c.(Start); ok {
-		return d.startTask(start)
+		return d.taskPart().startTask(start)
 	}
 	if d.s.Status == "" {
 		return Errorf(NotFound, "task %s has not been started", d.s.Task)
 	}
 	switch c := c.(type) {
 	case Signal:
-		return d.signalTask(c)
+		return d.signalPart().signalTask(c)
 	case Answer:
-		return d.answerApproval(c)
+		return d.signalPart().answerApproval(c)
 	case Cancel:
-		return d.cancelTask(c)
+		return d.taskPart().cancelTask(c)
 	case RetryTask:
-		return d.retryTask(c)
+		return d.taskPart().retryTask(c)
 	case HoldStep:
-		return d.holdStep(c.Address, true)
+		return d.taskPart().holdStep(c.Address, true)
 	case ReleaseStep:
-		return d.holdStep(c.Address, false)
+		return d.taskPart().holdStep(c.Address, false)
 	case Append:
-		return d.appendItems(c)
+		return d.signalPart().appendItems(c)
 	case Pause:
-		return d.pauseTask()
+		return d.taskPart().pauseTask()
 	case Resume:
-		return d.resumeTask()
+		return d.taskPart().resumeTask()
 	case Ring:
-		d.handleAlarm(Lapse{Alarm: c.Alarm})
+		d.alarmPart().handleAlarm(Lapse{Alarm: c.Alarm})
 	case Lapse:
-		d.handleAlarm(c)
+		d.alarmPart().handleAlarm(c)
 	case Proceed:
 		if d.s.isCanceling() {
-			d.cancelUnbegun(d.s.actingScope())
+			d.taskPart().cancelUnbegun(d.s.actingScope())
 		}
 		d.queueAll()
 		if c.Waits {
 			d.wakeWaiting()
 		}
 	case Leave:
-		d.releaseCarried(c)
+		d.claimPart().releaseCarried(c)
 	case Recover:
-		d.recoverAttempts(c)
+		d.claimPart().recoverAttempts(c)
 	case FailStep:
-		d.failStep(c)
+		d.stepPart().failStep(c)
 	default:
 		return d.handleAttempt(c)
 	}
@@ -127,31 +127,33 @@ func (d *decider) handleCommand(c Command) error {
 func (d *decider) handleAttempt(c Command) error {
 	switch c := c.(type) {
 	case Claim:
-		return d.claimAttempt(c)
+		return d.claimPart().claimAttempt(c)
 	case Extend:
-		return d.extendClaim(c)
+		return d.claimPart().extendClaim(c)
 	case GiveBack:
-		d.giveBack(c)
+		d.claimPart().giveBack(c)
 	case Note:
-		return d.recordNote(c)
+		return d.claimPart().recordNote(c)
 	case Report:
-		return d.handleReport(c)
+		return d.attemptPart().handleReport(c)
 	case Reports:
-		return d.handleReports(c)
+		return d.attemptPart().handleReports(c)
 	case Begin:
-		return d.noteBegun(c)
+		return d.claimPart().noteBegun(c)
 	case Inquire:
-		return d.checkCarrier(c)
+		return d.claimPart().checkCarrier(c)
 	case Bring:
-		return d.moveAttempt(c)
+		return d.claimPart().moveAttempt(c)
 	case ExternalEnded:
-		return d.externalEnded(c)
+		return d.externalPart().externalEnded(c)
+	case RecordSteps:
+		return recordSteps(d, c)
 	case Working:
-		d.noteWorking(c)
+		d.externalPart().noteWorking(c)
 	case Granted:
-		d.handleGranted(c)
+		d.permitPart().handleGranted(c)
 	case Evict:
-		d.evictHolder(c)
+		d.permitPart().evictHolder(c)
 	}
 	return nil
 }
@@ -170,10 +172,10 @@ func (d *decider) emitEvent(e Event) {
 	}
 	Evolve(d.s, now)
 	d.effects = appendEffects(d.effects, d.s, now)
-	if e.Type == AttemptsStarted {
+	if e.Type == AttemptsDispatched {
 		d.startedAttempts += e.Total
 	}
-	d.tallyEvent(now)
+	d.tallyPart().tallyEvent(now)
 	d.noteVars(now)
 }
 
@@ -193,7 +195,7 @@ func (d *decider) startPending() (more bool) {
 		case w.st == nil:
 			d.beginNext(w.sc)
 		case d.s.activeStep(w.st.Address()) == w.st:
-			d.startUnits(w.st)
+			d.attemptPart().startUnits(w.st)
 		}
 	}
 	return false
@@ -234,6 +236,8 @@ func (d *decider) beginNext(sc *Scope) {
 		m.beginNext(d, sc)
 	case dagMode:
 		m.beginNext(d, sc)
+	case codeMode:
+		m.beginNext(d, sc)
 	case closingMode:
 		m.beginNext(d, sc)
 	}
@@ -271,7 +275,7 @@ func (d *decider) queueTree(sc *Scope) {
 }
 
 // startTask creates the task. Its first step begins in the same decision.
-func (d *decider) startTask(c Start) error {
+func (d taskDecider) startTask(c Start) error {
 	if d.s.Status != "" {
 		return Errorf(Conflict, "task %s has been started before", d.s.Task)
 	}
@@ -301,18 +305,18 @@ func (d *decider) startTask(c Start) error {
 
 // signalTask writes into the shared of the root in any state of the task. A step that is entered
 // later finds the value there.
-func (d *decider) signalTask(c Signal) error {
+func (d signalDecider) signalTask(c Signal) error {
 	if err := checkSharedKey(c.Key); err != nil {
 		return err
 	}
 	if c.Alive && d.s.Status.Ended() && d.s.Status != TaskFailed {
-		return Errorf(Conflict, "the task is %s: nobody reads a signal any more", d.s.Status)
+		return Errorf(Conflict, "the task is %s: it reads no more signals", d.s.Status)
 	}
 	if err := d.limits.checkValue("the signal's value", c.Value); err != nil {
 		return err
 	}
 	if len(c.By) > MaxName || !IsText(c.By) {
-		return Errorf(Invalid, "who sends a signal is UTF-8 text of at most %d bytes", MaxName)
+		return Errorf(Invalid, "the sender of a signal must be UTF-8 text of at most %d bytes", MaxName)
 	}
 	e := Event{Type: SignalReceived, Key: c.Key, Output: orNull(c.Value), By: c.By}
 	if err := d.fillSharedPath(d.s.Root, &e, "the signal's value"); err != nil {
@@ -353,29 +357,31 @@ func (d *decider) wakeWaiting() {
 			d.continuation = Proceed{Waits: true}
 			return
 		}
-		d.wakeStep(st)
+		d.stepPart().wakeStep(st)
 	}
 }
 
 // cancelTask handles three commands: end the task now, end it when nothing is in flight any more
 // (Gently), and end a closing task although not everything was undone (Force). A task that has
-// ended stays as it is.
-func (d *decider) cancelTask(c Cancel) error {
+// ended stays as it is. A function undoes its work first; only Force ends that.
+func (d taskDecider) cancelTask(c Cancel) error {
 	switch closing := d.s.Closing; {
 	case d.s.Status.Ended():
 	case closing != nil && c.Force:
-		d.withdrawScope(closing.Scope)
+		d.attemptPart().withdrawScope(closing.Scope)
 		d.emitEvent(Event{Type: TaskEnded, Status: string(closing.cutShort()),
 			Error: cmp.Or(closing.Error, "canceled before everything was undone")})
 	case closing != nil:
 	case c.Gently && d.s.CancelAt == 0:
 		paused := d.s.Paused()
-		d.emitEvent(Event{Type: CancelAsked})
+		d.emitEvent(Event{Type: CancelRequested})
 		if paused {
 			d.setClocks()
 		}
 		d.cancelUnbegun(d.s.actingScope())
 		d.queueAll() // with the pgflow profile this continues retries that a pause held back
+	case !c.Force && d.s.undoesFunction():
+	case !c.Gently && undoFunction(d.decider, ""):
 	case !c.Gently:
 		d.endTask(TaskCanceled, "")
 	}
@@ -383,10 +389,19 @@ func (d *decider) cancelTask(c Cancel) error {
 }
 
 // afterCancel ends a gently canceled task when nothing is in flight any more.
-func (d *decider) afterCancel() {
+func (d taskDecider) afterCancel() {
 	if d.s.isCanceling() && !d.s.Status.Ended() && !d.s.Root.mode.isBusy(d.s.Root, !d.s.isDraining()) {
-		d.endTask(TaskCanceled, "")
+		d.endCanceledTask()
 	}
+}
+
+// endCanceledTask ends a task that was to end when nothing is in flight any more.
+func (d taskDecider) endCanceledTask() {
+	if d.s.CancelError != "" {
+		d.endTask(TaskFailed, d.s.CancelError)
+		return
+	}
+	d.endTask(TaskCanceled, "")
 }
 
 // isBusy reports whether attempts of the step are in flight. If retries is set, units that wait for
@@ -398,10 +413,10 @@ func (st *Step) isBusy(retries bool) bool {
 
 // endTask ends the task in any state and withdraws the attempts in flight. Compensations run before
 // the end.
-func (d *decider) endTask(status TaskStatus, text string) {
-	d.withdrawScope(d.s.Root)
+func (d taskDecider) endTask(status TaskStatus, text string) {
+	d.attemptPart().withdrawScope(d.s.Root)
 	if d.s.Closing != nil {
-		d.withdrawScope(d.s.Closing.Scope)
+		d.attemptPart().withdrawScope(d.s.Closing.Scope)
 	}
 	if !d.s.hasToClose(status) {
 		d.emitEvent(Event{Type: TaskEnded, Status: string(status), Error: text})
@@ -410,7 +425,7 @@ func (d *decider) endTask(status TaskStatus, text string) {
 	d.pruneAll(d.s.Root)
 	e := Event{Type: TaskClosing, Status: string(status), Error: text}
 	if status != TaskCompleted {
-		e.Total = d.s.countDone()
+		e.Total = d.s.undoPart().countDone()
 	}
 	d.emitEvent(e)
 	d.queueScope(d.s.Closing.Scope)
@@ -428,12 +443,17 @@ func (d *decider) pruneAll(sc *Scope) {
 // retryTask makes a failed task continue where it failed. A graph that has undone steps cannot
 // continue, because its cursor is behind them. A dag can run undone steps again, if they are in its
 // root.
-func (d *decider) retryTask(cmd RetryTask) error {
+func (d taskDecider) retryTask(cmd RetryTask) error {
 	switch c := d.s.Closing; {
+	case !d.s.Status.Ended() && d.s.Root != nil && !d.s.Paused() && releaseHeld(d.decider, d.s.actingScope(), isAnyReason):
+		return nil
 	case d.s.Status == TaskCanceled && d.s.Plan.Profile == ProfileOrk && c == nil:
 	case d.s.Status != TaskFailed:
 		return Errorf(Conflict, "the task is %s: only a failed one can be retried", d.s.Status)
-	case c != nil && len(c.Undone) > 0 && (!d.s.Root.mode.canRedoUndone() || d.s.undidInside()):
+	case c != nil && len(c.Undone) > 0 && (!d.s.Root.mode.canRedoUndone() || d.s.undoPart().undidInside()):
+		return Errorf(Conflict, "the task has undone what it did: rerun it, which starts a new one with the same params")
+	}
+	if d.s.Root.hasUndone() {
 		return Errorf(Conflict, "the task has undone what it did: rerun it, which starts a new one with the same params")
 	}
 	if err := d.s.checkRetriable(cmd.Node); err != nil {
@@ -456,7 +476,7 @@ func (d *decider) retryTask(cmd RetryTask) error {
 
 // pauseTask prevents new work from starting. Attempts in flight go on, and their reports are
 // accepted.
-func (d *decider) pauseTask() error {
+func (d taskDecider) pauseTask() error {
 	switch {
 	case d.s.Status.Ended():
 		return Errorf(Conflict, "the task has ended (%s): it cannot be paused", d.s.Status)
@@ -470,7 +490,7 @@ func (d *decider) pauseTask() error {
 }
 
 // resumeTask starts the work that the pause held back.
-func (d *decider) resumeTask() error {
+func (d taskDecider) resumeTask() error {
 	switch {
 	case d.s.Status.Ended():
 		return Errorf(Conflict, "the task has ended (%s): it cannot be resumed", d.s.Status)
@@ -479,15 +499,21 @@ func (d *decider) resumeTask() error {
 	}
 	d.emitEvent(Event{Type: TaskResumed})
 	d.setClocks()
+	releaseHeld(d.decider, d.s.actingScope(), isPauseReason)
 	d.queueAll()
 	return nil
 }
 
-// timeOutTask ends a task that exceeds its timeout. A gently canceled task ends at once.
-func (d *decider) timeOutTask() {
-	if d.s.isCanceling() {
+// timeOutTask ends a task that exceeds its timeout. A gently canceled task ends at once. A function
+// undoes its work first, for which it has no limit.
+func (d taskDecider) timeOutTask() {
+	const text = "timeout: the task has not ended within its timeout_ms"
+	switch {
+	case d.s.undoesFunction():
+	case undoFunction(d.decider, text):
+	case d.s.isCanceling():
 		d.endTask(TaskCanceled, "")
-		return
+	default:
+		d.endTask(TaskFailed, text)
 	}
-	d.endTask(TaskFailed, "timeout: the task has not ended within its timeout_ms")
 }

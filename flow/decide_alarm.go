@@ -4,7 +4,7 @@ import "fmt"
 
 // handleAlarm handles an alarm. It ignores an alarm whose reason is gone. An alarm that rings too
 // early, because clocks differ, is set again.
-func (d *decider) handleAlarm(c Lapse) {
+func (d alarmDecider) handleAlarm(c Lapse) {
 	a := c.Alarm
 	at := d.s.dueTime(a)
 	switch {
@@ -17,12 +17,12 @@ func (d *decider) handleAlarm(c Lapse) {
 }
 
 // fireAlarm carries out the purpose of an alarm.
-func (d *decider) fireAlarm(c Lapse) {
+func (d alarmDecider) fireAlarm(c Lapse) {
 	switch a := c.Alarm; a.Kind {
 	case AlarmTask:
-		d.timeOutTask()
+		d.taskPart().timeOutTask()
 	case AlarmStep:
-		d.handleStepDue(d.s.activeStep(a.Address))
+		d.stepPart().handleStepDue(d.s.activeStep(a.Address))
 	case AlarmEnter:
 		d.queueScope(d.s.scopes[a.Scope])
 	case AlarmRetry, AlarmStart:
@@ -92,14 +92,14 @@ func (l *Live) dueTime(kind AlarmKind) int64 {
 }
 
 // expireUnclaimed ends an attempt that no worker has claimed in time.
-func (d *decider) expireUnclaimed(a Address) {
+func (d alarmDecider) expireUnclaimed(a Address) {
 	st, _ := d.s.findAttempt(a)
 	d.expireAttempt(a, fmt.Sprintf("timeout: no worker has taken the job within %d ms", st.unitExec(a.Unit).StartMS))
 }
 
 // expireClaim handles an expired claim. With a heartbeat_timeout the attempt ends. Otherwise the
 // job is delivered again, unless its worker shows that it is alive and has the job.
-func (d *decider) expireClaim(c Lapse) {
+func (d alarmDecider) expireClaim(c Lapse) {
 	a := c.Address
 	st, u := d.s.findAttempt(a)
 	if st.unitExec(a.Unit).HeartbeatMS > 0 {
@@ -107,14 +107,14 @@ func (d *decider) expireClaim(c Lapse) {
 			u.Live.Worker, st.unitExec(a.Unit).HeartbeatMS))
 		return
 	}
-	visibility := d.claimExpiry(st, a.Unit, d.env.Now+c.Visibility) - d.env.Now
+	visibility := d.claimPart().claimExpiry(st, a.Unit, d.env.Now+c.Visibility) - d.env.Now
 	if until := c.Signs.Heard + visibility; until > d.env.Now && u.Live.survivesWith(c.Signs) {
 		e := st.newEvent(AttemptExtended)
 		e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, until
 		d.emitEvent(e)
 		return
 	}
-	d.redeliverLost(a, "")
+	d.claimPart().redeliverLost(a, "")
 }
 
 // survivesWith reports whether a live worker can still hold its claim. It may have missed the
@@ -125,7 +125,7 @@ func (l *Live) survivesWith(s Signs) bool {
 }
 
 // timeOutAttempt ends an attempt that exceeds its timeout_ms.
-func (d *decider) timeOutAttempt(a Address) {
+func (d alarmDecider) timeOutAttempt(a Address) {
 	st, _ := d.s.findAttempt(a)
 	if t := st.unitExec(a.Unit).Type; t.Started() || t == ExecContainer {
 		d.expireAttempt(a, ProgramTimeout)
@@ -135,8 +135,8 @@ func (d *decider) timeOutAttempt(a Address) {
 }
 
 // expireAttempt ends an attempt whose time is up.
-func (d *decider) expireAttempt(a Address, text string) {
+func (d alarmDecider) expireAttempt(a Address, text string) {
 	st, u := d.s.findAttempt(a)
 	d.effects = append(d.effects, st.withdrawEffect(a, u))
-	d.settleAttempt(st, u, Report{Address: a, TimedOut: true, Error: text})
+	d.attemptPart().settleAttempt(st, u, Report{Address: a, TimedOut: true, Error: text})
 }

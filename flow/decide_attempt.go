@@ -14,13 +14,13 @@ import (
 // startUnits starts units of a step while its window has room: first those whose retry is due, then
 // those not started yet. The rest start when others end (see afterAttempt). For a retry that is not
 // due yet it sets an alarm. A step with a scope inside has no units: that scope is queued instead.
-func (d *decider) startUnits(st *Step) {
+func (d attemptDecider) startUnits(st *Step) {
 	if st.Child != nil {
 		d.queueScope(st.Child)
 		return
 	}
 	if st.Signal != nil {
-		d.wakeStep(st)
+		d.stepPart().wakeStep(st)
 		return
 	}
 	if st.StartAt > d.env.Now && st.Next == 0 {
@@ -121,8 +121,8 @@ func (st *Step) ownParams() bool {
 
 // startAttempts starts n consecutive units with the same keys, beginning with the given one. Their
 // timeout counts from now, from their claim (Exec.FromClaim), or from when they get their permits.
-func (d *decider) startAttempts(st *Step, unit, n, attempt int) {
-	e := st.newEvent(AttemptsStarted)
+func (d attemptDecider) startAttempts(st *Step, unit, n, attempt int) {
+	e := st.newEvent(AttemptsDispatched)
 	e.Unit, e.Total, e.Attempt, e.Carrier = unit, n, attempt, d.env.Member
 	switch {
 	case st.Node.Keys != nil:
@@ -141,7 +141,7 @@ func (st *Step) newEvent(t EventType) Event {
 // deliverableAttempt returns the attempt in flight that a command names. It returns nil if the
 // attempt or the task is over. It also returns nil if the attempt waits for a permit or for
 // external jobs, because then it has no carrier.
-func (d *decider) deliverableAttempt(a Address) (*Step, *Unit) {
+func (d attemptDecider) deliverableAttempt(a Address) (*Step, *Unit) {
 	if d.s.Status.Ended() {
 		return nil, nil
 	}
@@ -153,12 +153,14 @@ func (d *decider) deliverableAttempt(a Address) (*Step, *Unit) {
 }
 
 // isDeliverable reports whether an attempt in flight can be carried out: it waits neither for a
-// permit nor for external jobs.
-func (l *Live) isDeliverable() bool { return !l.Permits.Waits() && l.Outside == nil }
+// permit nor for external jobs, and it is not held.
+func (l *Live) isDeliverable() bool {
+	return !l.Permits.Waits() && l.Outside == nil && l.Held == ""
+}
 
 // handleReports ends several attempts. Units that wait for a place in a step wait until the last
 // report is handled. All other consequences of a report are decided before the next one.
-func (d *decider) handleReports(c Reports) error {
+func (d attemptDecider) handleReports(c Reports) error {
 	if len(c) > MaxReports {
 		return Errorf(Limit, "limit: %d reports at once, more than the %d there may be", len(c), MaxReports)
 	}
@@ -176,7 +178,7 @@ func (d *decider) handleReports(c Reports) error {
 const WrongToken = "the token is not that of the newest claim: another worker holds the job"
 
 // handleReport ends an attempt. A stale report changes nothing.
-func (d *decider) handleReport(c Report) error {
+func (d attemptDecider) handleReport(c Report) error {
 	if c.Direct {
 		return d.reportDirect(c)
 	}
@@ -185,23 +187,31 @@ func (d *decider) handleReport(c Report) error {
 	}
 	st, u := d.deliverableAttempt(c.Address)
 	if u == nil {
-		d.cancelOrphaned(&c)
+		d.externalPart().cancelOrphaned(&c)
 		return nil
 	}
-	if st.unitExec(c.Unit).Type == ExecDirect {
+	switch st.unitExec(c.Unit).Type {
+	case ExecDirect:
 		return wrongRoute(st.Node)
+	case ExecCode:
+		if c.Given != u.Live.Given {
+			return nil // another carrier has the function now
+		}
 	}
 	if c.Poller && st.unitExec(c.Unit).Type != ExecQueue {
 		return Errorf(Conflict, "the attempt is not a queue job: only the member that carries it can end it")
 	}
 	if c.Poller && u.Live.Worker == "" && u.Live.Token == "" {
-		return Errorf(Conflict, "nobody has claimed the job: it can be completed by whoever has polled for it")
+		return Errorf(Conflict, "no worker has claimed the job: a worker must poll it before it can complete it")
 	}
 	if c.Token != "" && c.Token != u.Live.Token {
 		return Errorf(Conflict, WrongToken)
 	}
+	if c.GivenUp != nil {
+		return holdAttempt(d.decider, st, u, c)
+	}
 	if c.Lost {
-		d.carrierLost(st, u, c)
+		d.claimPart().carrierLost(st, u, c)
 		return nil
 	}
 	return d.settleResult(st, u, c)
@@ -209,7 +219,7 @@ func (d *decider) handleReport(c Report) error {
 
 // settleResult ends an attempt, and makes it fail if its result is too large. If the result names
 // external jobs, the attempt waits for those instead.
-func (d *decider) settleResult(st *Step, u *Unit, c Report) error {
+func (d attemptDecider) settleResult(st *Step, u *Unit, c Report) error {
 	if c.Error == "" {
 		if expr.KindOf(c.Output) == expr.KindNull {
 			c.Output = nil
@@ -219,7 +229,7 @@ func (d *decider) settleResult(st *Step, u *Unit, c Report) error {
 			c.Error, c.Fatal, c.Output = err.Error(), true, nil
 		}
 	}
-	if c.Error == "" && u.Live.Outside == nil && d.waitsOutside(st, u, &c) {
+	if c.Error == "" && u.Live.Outside == nil && d.externalPart().waitsOutside(st, u, &c) {
 		return nil
 	}
 	// a result that names external jobs does not describe their output
@@ -233,7 +243,7 @@ func (d *decider) settleResult(st *Step, u *Unit, c Report) error {
 }
 
 // settleAttempt records the end of an attempt and its consequences for the step.
-func (d *decider) settleAttempt(st *Step, u *Unit, c Report) {
+func (d attemptDecider) settleAttempt(st *Step, u *Unit, c Report) {
 	if st.Node.Single {
 		// this event, that of its step, and two of the next step
 		d.expectedEvents = max(d.expectedEvents, 4)
@@ -265,7 +275,7 @@ func (d *decider) settleAttempt(st *Step, u *Unit, c Report) {
 }
 
 // overEffect returns the effect that describes the end of an attempt that is still known.
-func (d *decider) overEffect(st *Step, u *Unit, e *Event) Over {
+func (d attemptDecider) overEffect(st *Step, u *Unit, e *Event) Over {
 	x := st.unitExec(e.Unit)
 	took := max(d.env.Now-max(u.Live.StartedAt, u.Live.ClaimedAt), 0)
 	return Over{e.Address(), x.Type == ExecQueue, End{Exec: x, Status: AttemptStatus(e.Status),
@@ -321,19 +331,19 @@ func (r *Retry) backoffMS(task string, a Address) int64 {
 }
 
 // afterAttempt ends the step when its units are done, otherwise it continues with them.
-func (d *decider) afterAttempt(st *Step) {
+func (d attemptDecider) afterAttempt(st *Step) {
 	switch {
 	case st.Node.Single && st.Done == 1:
-		d.endSingle(st)
+		d.stepPart().endSingle(st)
 	case !st.Node.Single && (st.Done == len(st.Units) || st.Failures > 0 && st.Node.Strategy == FailFast):
-		d.endEach(st)
+		d.stepPart().endEach(st)
 	default:
 		d.queueStep(st)
 	}
 }
 
 // withdrawStep withdraws all attempts in flight in a step and below it.
-func (d *decider) withdrawStep(st *Step) {
+func (d attemptDecider) withdrawStep(st *Step) {
 	if st == nil {
 		return
 	}
@@ -363,7 +373,7 @@ func (st *Step) withdrawEffect(a Address, u *Unit) Effect {
 }
 
 // withdrawScope withdraws all attempts in flight in a scope and below it.
-func (d *decider) withdrawScope(sc *Scope) {
+func (d attemptDecider) withdrawScope(sc *Scope) {
 	for _, st := range sc.Active() {
 		d.withdrawStep(st)
 	}

@@ -8,8 +8,8 @@ import (
 
 // claimAttempt gives a queue job to a poller. A repeated claim with the same token changes nothing:
 // its first response was lost.
-func (d *decider) claimAttempt(c Claim) error {
-	st, u := d.deliverableAttempt(c.Address)
+func (d claimDecider) claimAttempt(c Claim) error {
+	st, u := d.attemptPart().deliverableAttempt(c.Address)
 	if u == nil || st.unitExec(c.Unit).Type != ExecQueue {
 		return ErrOver
 	}
@@ -18,6 +18,8 @@ func (d *decider) claimAttempt(c Claim) error {
 		return nil // the same claim already holds the job
 	case u.Live.Worker != "":
 		return Errorf(Conflict, "the job is claimed by another worker")
+	case d.s.isDraining():
+		return ErrOver // the rest of a long decision cancels the attempt
 	}
 	// the claim must not be earlier than the request that led to it, because that would end it, see
 	// survivesWith
@@ -34,8 +36,8 @@ func (d *decider) claimAttempt(c Claim) error {
 
 // extendClaim prolongs a claim. It records this only if it gains a good part of the claim's
 // duration, so frequent heartbeats cost nothing.
-func (d *decider) extendClaim(c Extend) error {
-	st, u := d.deliverableAttempt(c.Address)
+func (d claimDecider) extendClaim(c Extend) error {
+	st, u := d.attemptPart().deliverableAttempt(c.Address)
 	if u == nil || u.Live.Worker == "" {
 		return ErrOver
 	}
@@ -55,7 +57,7 @@ func (d *decider) extendClaim(c Extend) error {
 
 // claimExpiry returns when a claim expires. The visibility of the node takes precedence over the
 // time that the claim asks for.
-func (d *decider) claimExpiry(st *Step, unit int, asked int64) int64 {
+func (d claimDecider) claimExpiry(st *Step, unit int, asked int64) int64 {
 	x := st.unitExec(unit)
 	if ms := max(x.VisibilityMS, x.HeartbeatMS); ms > 0 {
 		return d.timeAfter(ms)
@@ -65,8 +67,8 @@ func (d *decider) claimExpiry(st *Step, unit int, asked int64) int64 {
 
 // recordNote stores the worker's description of the state of its attempt. A repeated text is no
 // event.
-func (d *decider) recordNote(c Note) error {
-	_, u := d.deliverableAttempt(c.Address)
+func (d claimDecider) recordNote(c Note) error {
+	_, u := d.attemptPart().deliverableAttempt(c.Address)
 	switch {
 	case u == nil:
 		return nil
@@ -78,28 +80,28 @@ func (d *decider) recordNote(c Note) error {
 	if len(c.Text) > MaxName {
 		return Errorf(Invalid, "status has %d bytes, more than the limit of %d", len(c.Text), MaxName)
 	}
-	d.emitEvent(Event{Type: AttemptNoted, Scope: c.Scope, Node: c.Node, Visit: c.Visit,
+	d.emitEvent(Event{Type: AttemptStatusChanged, Scope: c.Scope, Node: c.Node, Visit: c.Visit,
 		Unit: c.Unit, Attempt: c.Attempt, Note: truncateText(c.Text, MaxName)})
 	return nil
 }
 
 // noteBegun records that the carrier has begun an attempt that may kill its carriers. The begin
 // matters only for those, see Recover.
-func (d *decider) noteBegun(c Begin) error {
-	st, u := d.deliverableAttempt(c.Address)
+func (d claimDecider) noteBegun(c Begin) error {
+	st, u := d.attemptPart().deliverableAttempt(c.Address)
 	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != c.Carrier {
 		return ErrOver
 	}
 	if u.Status != UnitRunning {
-		e := st.newEvent(AttemptBegun)
+		e := st.newEvent(AttemptStarted)
 		e.Unit, e.Attempt = c.Unit, c.Attempt
 		d.emitEvent(e)
 	}
 	return nil
 }
 
-func (d *decider) checkCarrier(c Inquire) error {
-	if _, u := d.deliverableAttempt(c.Address); u == nil || u.Live.Carrier != c.Carrier || u.Live.Given != c.Given {
+func (d claimDecider) checkCarrier(c Inquire) error {
+	if _, u := d.attemptPart().deliverableAttempt(c.Address); u == nil || u.Live.Carrier != c.Carrier || u.Live.Given != c.Given {
 		return ErrOver
 	}
 	return nil
@@ -107,8 +109,8 @@ func (d *decider) checkCarrier(c Inquire) error {
 
 // giveBack returns a claimed attempt. The worker has not begun it, so it does not count as a lost
 // delivery.
-func (d *decider) giveBack(c GiveBack) {
-	if st, u := d.deliverableAttempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
+func (d claimDecider) giveBack(c GiveBack) {
+	if st, u := d.attemptPart().deliverableAttempt(c.Address); u != nil && u.Live.Worker != "" && u.Live.Token == c.Token {
 		d.returnAttempt(st, c.Address, "", u.Live.Deliveries)
 	}
 }
@@ -116,7 +118,7 @@ func (d *decider) giveBack(c GiveBack) {
 // redeliverLost takes an attempt from a lost carrier and dispatches it again. The number of
 // deliveries is bounded if the attempt may have killed its carrier. It is not bounded if the next
 // carrier only adopts running work, because giving up would not end that work.
-func (d *decider) redeliverLost(a Address, carrier string) {
+func (d claimDecider) redeliverLost(a Address, carrier string) {
 	st, u := d.s.findAttempt(a)
 	x := st.unitExec(a.Unit)
 	d.effects = append(d.effects, Lost{a, x, carrier == ""})
@@ -127,7 +129,7 @@ func (d *decider) redeliverLost(a Address, carrier string) {
 		d.returnAttempt(st, a, carrier, u.Live.Deliveries)
 	case u.Live.Deliveries+1 >= d.limits.Deliveries:
 		d.effects = append(d.effects, st.withdrawEffect(a, u))
-		d.settleAttempt(st, u, Report{Address: a,
+		d.attemptPart().settleAttempt(st, u, Report{Address: a,
 			Error: fmt.Sprintf(
 				"given up after %d deliveries: each carrier was lost before it reported",
 				u.Live.Deliveries+1)})
@@ -137,18 +139,18 @@ func (d *decider) redeliverLost(a Address, carrier string) {
 }
 
 // programLost ends an attempt whose program ended together with the member that had started it.
-func (d *decider) programLost(st *Step, u *Unit, a Address) {
+func (d claimDecider) programLost(st *Step, u *Unit, a Address) {
 	d.effects = append(d.effects, st.withdrawEffect(a, u))
-	d.settleAttempt(st, u, Report{Address: a, Error: ProgramLost})
+	d.attemptPart().settleAttempt(st, u, Report{Address: a, Error: ProgramLost})
 }
 
 // carrierLost handles the loss of an attempt that a member carries, or that others carry out for
 // it.
-func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
+func (d claimDecider) carrierLost(st *Step, u *Unit, c Report) {
 	switch {
 	case u.Live.Carrier == "" || c.Given != u.Live.Given:
 	case c.Unbegun && d.s.isDraining():
-		d.cancelAttempt(st, u, c.Address)
+		d.taskPart().cancelAttempt(st, u, c.Address)
 	case c.Unbegun && c.To != "":
 		d.passAttempt(st, c.Address, c.To, "")
 	case c.Unbegun:
@@ -161,34 +163,34 @@ func (d *decider) carrierLost(st *Step, u *Unit, c Report) {
 // returnAttempt returns an attempt, so that the next carrier gets it. It stays the same attempt.
 // During a gentle cancel it only returns work that runs without its carrier, so that another
 // carrier can adopt it. All other attempts are canceled, because they would begin again.
-func (d *decider) returnAttempt(st *Step, a Address, carrier string, deliveries int) {
-	if d.s.isDraining() && !st.unitExec(a.Unit).Type.Adopted() {
-		_, u := d.s.findAttempt(a)
-		d.cancelAttempt(st, u, a)
+func (d claimDecider) returnAttempt(st *Step, a Address, carrier string, deliveries int) {
+	_, u := d.s.findAttempt(a)
+	if d.s.isDraining() && !st.unitExec(a.Unit).Type.Adopted() && !u.Live.Undoes {
+		d.taskPart().cancelAttempt(st, u, a)
 		return
 	}
-	e := st.newEvent(AttemptReturned)
+	e := st.newEvent(AttemptRequeued)
 	e.Unit, e.Attempt, e.Carrier, e.Total = a.Unit, a.Attempt, carrier, deliveries
 	d.emitEvent(e)
 }
 
 // passAttempt passes an attempt to another member. This does not count as a return, so the begin
 // need not be stored.
-func (d *decider) passAttempt(st *Step, a Address, to, worker string) {
-	e := st.newEvent(AttemptPassed)
+func (d claimDecider) passAttempt(st *Step, a Address, to, worker string) {
+	e := st.newEvent(AttemptMoved)
 	e.Unit, e.Attempt, e.Carrier, e.Worker = a.Unit, a.Attempt, to, truncateText(worker, MaxName)
 	d.emitEvent(e)
 }
 
 // moveAttempt makes a member the carrier of an attempt whose worker has connected to it. The
 // previous carrier may still wait for the worker.
-func (d *decider) moveAttempt(c Bring) error {
-	st, u := d.deliverableAttempt(c.Address)
+func (d claimDecider) moveAttempt(c Bring) error {
+	st, u := d.attemptPart().deliverableAttempt(c.Address)
 	switch {
 	case u == nil || u.Live.Carrier == "" || !st.unitExec(c.Unit).Attachable():
 		return ErrOver
 	case c.Given > u.Live.Given || c.Given < u.Live.Given-u.Live.Brought:
-		return Errorf(Conflict, "the job was given to somebody else meanwhile")
+		return Errorf(Conflict, "another worker has the job by now")
 	case c.Since != u.Live.StartedAt:
 		return Errorf(Conflict, "the job is that of another task of the same id, which was started anew")
 	case u.Live.Carrier == c.Carrier:
@@ -201,7 +203,7 @@ func (d *decider) moveAttempt(c Bring) error {
 
 // canMoveJob reports whether a worker may bring such a job to another member.
 func (r *Return) canMoveJob(x *Exec) bool {
-	return r.Grace > 0 && (x.Type == ExecRemote || x.Type == ExecHTTP && !slices.Contains(r.Pushed, x.Service))
+	return r.Grace > 0 && (x.Type == ExecRemote || x.Type == ExecPush && !slices.Contains(r.Pushed, x.Service))
 }
 
 // ownerLookupMS is the maximum time in milliseconds that it takes to find the new owner of a task.
@@ -223,7 +225,7 @@ func (c *Recover) returnDeadline(x *Exec, carrier string) int64 {
 
 // releaseCarried returns the attempts that the member has begun and that no worker may bring back.
 // The next owner takes over those that were not begun.
-func (d *decider) releaseCarried(c Leave) {
+func (d claimDecider) releaseCarried(c Leave) {
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
 		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning &&
 			!c.canMoveJob(st.unitExec(a.Unit)) && !slices.Contains(c.Parted, a) {
@@ -236,7 +238,7 @@ func (d *decider) releaseCarried(c Leave) {
 }
 
 // releaseAttempt handles an attempt that the stopping member has begun and does not finish.
-func (d *decider) releaseAttempt(st *Step, u *Unit, a Address) {
+func (d claimDecider) releaseAttempt(st *Step, u *Unit, a Address) {
 	if st.unitExec(a.Unit).Type.Started() {
 		d.programLost(st, u, a)
 		return
@@ -245,7 +247,7 @@ func (d *decider) releaseAttempt(st *Step, u *Unit, a Address) {
 }
 
 // takeOver makes the member the carrier of an attempt of a lost carrier.
-func (d *decider) takeOver(st *Step, u *Unit, a Address) {
+func (d claimDecider) takeOver(st *Step, u *Unit, a Address) {
 	if u.Status == UnitRunning {
 		d.redeliverLost(a, d.env.Member)
 		return
@@ -257,7 +259,7 @@ func (d *decider) takeOver(st *Step, u *Unit, a Address) {
 // begun is lost with its carrier. An attempt that was never returned, or only once, has no stored
 // begin, so it does not count as lost. A member that is alive reports to the current owner of the
 // task.
-func (d *decider) recoverAttempts(c Recover) {
+func (d claimDecider) recoverAttempts(c Recover) {
 	var again int64
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
 		switch {
@@ -277,6 +279,9 @@ func (d *decider) recoverAttempts(c Recover) {
 			}
 		}
 	})
+	if !d.s.Paused() && !d.s.Status.Ended() {
+		releaseHeld(d.decider, d.s.actingScope(), isAnyReason)
+	}
 	if again > 0 {
 		d.effects = append(d.effects, Alarm{At: again, Kind: AlarmReturn})
 	}
@@ -285,7 +290,7 @@ func (d *decider) recoverAttempts(c Recover) {
 		d.continuation = c // the attempts taken over so far stay so
 	case !d.s.Status.Ended():
 		if d.s.isCanceling() {
-			d.cancelUnbegun(d.s.actingScope())
+			d.taskPart().cancelUnbegun(d.s.actingScope())
 		}
 		d.queueAll()
 		d.wakeWaiting() // a signal may have arrived that did not fit into an earlier decision
@@ -295,7 +300,7 @@ func (d *decider) recoverAttempts(c Recover) {
 // extendOrphanedClaim prolongs a claim whose holder may have had no member to send its heartbeat
 // to. A claim made during this member's ownership is not changed, because it holds for its full
 // duration.
-func (d *decider) extendOrphanedClaim(st *Step, u *Unit, a Address, c Recover) {
+func (d claimDecider) extendOrphanedClaim(st *Step, u *Unit, a Address, c Recover) {
 	visibility := d.claimExpiry(st, a.Unit, d.timeAfter(c.Visibility)) - d.env.Now
 	if until := c.Since + visibility/2; until > d.env.Now && until > u.Live.Until {
 		e := st.newEvent(AttemptExtended)
@@ -306,7 +311,7 @@ func (d *decider) extendOrphanedClaim(st *Step, u *Unit, a Address, c Recover) {
 
 // eachCarried calls f for every attempt that a member carries or a worker has claimed. It returns
 // false if the decision has no room for the rest. f may end the attempt, its step and the task.
-func (d *decider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
+func (d claimDecider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
 	if d.s.Status.Ended() {
 		return true
 	}
@@ -314,7 +319,7 @@ func (d *decider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
 }
 
 // carriedIn does the work of eachCarried for a scope and the scopes inside its steps.
-func (d *decider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) (all bool) {
+func (d claimDecider) carriedIn(sc *Scope, f func(*Step, *Unit, Address)) (all bool) {
 	for _, st := range sc.Active() {
 		at := st.Address()
 		for i := 0; st.Flying > 0 && i < len(st.Units); i++ {

@@ -10,7 +10,7 @@ import (
 )
 
 // nextNode decides about the first node of a scope that is ready.
-func (d *decider) nextNode(sc *Scope) {
+func (d dagDecider) nextNode(sc *Scope) {
 	if len(sc.dag.ready) == 0 {
 		if sc.dag.left == 0 { // the dag is empty
 			d.dagEnded(sc)
@@ -21,7 +21,7 @@ func (d *decider) nextNode(sc *Scope) {
 	n := sc.Plan.Dag.List[sc.dag.ready[0]]
 	switch {
 	case d.s.Steps >= d.limits.Steps:
-		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have", d.s.Steps))
+		d.taskPart().endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most a task may have", d.s.Steps))
 	case d.endByGuard(sc, n):
 	case sc.nodeState(n).Doomed:
 		d.skipNode(sc, n, SkipPropagate, sc.skipReason(n), "")
@@ -34,7 +34,7 @@ func (d *decider) nextNode(sc *Scope) {
 }
 
 // endByGuard ends a node according to the gate, cond or prep that guards it.
-func (d *decider) endByGuard(sc *Scope, n *PlanNode) bool {
+func (d dagDecider) endByGuard(sc *Scope, n *PlanNode) bool {
 	for _, i := range n.Dag.Guards {
 		switch g := &sc.Nodes[i]; {
 		case g.Status() == StepFailed:
@@ -79,7 +79,7 @@ func (sc *Scope) failedInside(join *PlanNode) bool {
 const textUnmet = "Condition not met"
 
 // endIfUnmet ends a node whose condition does not hold.
-func (d *decider) endIfUnmet(sc *Scope, n *PlanNode) bool {
+func (d dagDecider) endIfUnmet(sc *Scope, n *PlanNode) bool {
 	a := expr.NewAllowance()
 	holds, err := sc.evalCondition(n, a)
 	d.effort += a.Spent()
@@ -140,7 +140,7 @@ func (sc *Scope) seenBy(n *PlanNode) (json.RawMessage, error) {
 }
 
 // beginNode begins a node, or ends it at once if it has no work.
-func (d *decider) beginNode(sc *Scope, n *PlanNode) {
+func (d dagDecider) beginNode(sc *Scope, n *PlanNode) {
 	switch {
 	case n.Kind == KindGate || n.Kind == KindJoin:
 		if err := d.limits.checkJoin(sc, n); err != nil {
@@ -151,7 +151,7 @@ func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 	case !n.Single && (n.Kind == KindPrep || n.Kind == KindOutput):
 		v, err := d.buildMappedInput(sc, n)
 		if err == nil {
-			err = cmp.Or(d.limits.checkValue("the value", v), d.checkInputs(n.Dag.Takes, v))
+			err = cmp.Or(d.limits.checkValue("the value", v), d.stepPart().checkInputs(n.Dag.Takes, v))
 		}
 		if err != nil {
 			d.failNode(sc, n, ReasonPreprocessing, err.Error())
@@ -168,7 +168,7 @@ func (d *decider) beginNode(sc *Scope, n *PlanNode) {
 }
 
 // buildMappedInput returns the mapped input of a node and adds the work for it to the effort.
-func (d *decider) buildMappedInput(sc *Scope, n *PlanNode) (json.RawMessage, error) {
+func (d dagDecider) buildMappedInput(sc *Scope, n *PlanNode) (json.RawMessage, error) {
 	a := expr.NewAllowance()
 	defer func() { d.effort += a.Spent() }()
 	v, err := sc.mappedInput(n, a)
@@ -177,7 +177,7 @@ func (d *decider) buildMappedInput(sc *Scope, n *PlanNode) (json.RawMessage, err
 
 // enterEach enters a fanout. A fanout without units is complete, unless units were appended to its
 // last visit.
-func (d *decider) enterEach(sc *Scope, n *PlanNode) {
+func (d dagDecider) enterEach(sc *Scope, n *PlanNode) {
 	total, err := sc.unitsOfEach(n, d.limits.Units)
 	switch err = d.orContentError(err); {
 	case err != nil:
@@ -190,7 +190,7 @@ func (d *decider) enterEach(sc *Scope, n *PlanNode) {
 }
 
 // enterNode begins a visit of a node with the given number of units.
-func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
+func (d dagDecider) enterNode(sc *Scope, n *PlanNode, total int) {
 	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: int(sc.nodeState(n).Visit) + 1, Total: total}
 	if n.Single {
 		e.Total = 1
@@ -217,7 +217,7 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 		d.failNode(sc, n, ReasonPreprocessing, wrong.Error())
 		return
 	}
-	e.Due = d.dueOf(n, own)
+	e.Due = d.stepPart().dueOf(n, own)
 	if n.Dag.StartDelayMS > 0 && e.Total > 0 {
 		e.Until = d.timeAfter(n.Dag.StartDelayMS)
 	}
@@ -227,12 +227,12 @@ func (d *decider) enterNode(sc *Scope, n *PlanNode, total int) {
 	d.emitEvent(e)
 	st := sc.nodeState(n).Step
 	if len(extra) > 0 {
-		d.appendUnits(st, extra)
+		d.signalPart().appendUnits(st, extra)
 	}
 	if e.Due > d.env.Now {
 		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
 	}
-	d.beginStep(st)
+	d.stepPart().beginStep(st)
 }
 
 // nodeEvent returns an event of the given type for a node that may not have begun.
@@ -245,28 +245,28 @@ func (sc *Scope) nodeEvent(t EventType, n *PlanNode) Event {
 }
 
 // completeNode ends a node, which may not have begun, because a gate or a mapping has no work.
-func (d *decider) completeNode(sc *Scope, n *PlanNode, output json.RawMessage) {
+func (d dagDecider) completeNode(sc *Scope, n *PlanNode, output json.RawMessage) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Output = string(StepCompleted), output
 	d.emitEvent(e)
-	d.afterNode(sc, n)
+	d.afterNode(sc)
 }
 
 // skipNode ends a node that does not run. The mode defines the consequence for the nodes that
 // depend on it.
-func (d *decider) skipNode(sc *Scope, n *PlanNode, mode SkipMode, reason, text string) {
+func (d dagDecider) skipNode(sc *Scope, n *PlanNode, mode SkipMode, reason, text string) {
 	if mode == SkipFail {
 		mode = SkipPropagate
 	}
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Action, e.Reason, e.Error = string(StepSkipped), string(mode), reason, text
 	d.emitEvent(e)
-	d.afterNode(sc, n)
+	d.afterNode(sc)
 }
 
 // failNode ends a node as failed. With fail_fast the node that a cond or prep was generated for
 // fails with it, so that the task's error names a node that the author knows.
-func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
+func (d dagDecider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Reason, e.Error = string(StepFailed), reason, cmp.Or(text, "failed")
 	d.emitEvent(e)
@@ -277,11 +277,11 @@ func (d *decider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 			return
 		}
 	}
-	d.afterNode(sc, n)
+	d.afterNode(sc)
 }
 
 // afterNode continues a scope after one of its nodes has ended.
-func (d *decider) afterNode(sc *Scope, _ *PlanNode) {
+func (d dagDecider) afterNode(sc *Scope) {
 	switch {
 	case d.s.Status.Ended() || d.s.scopes[sc.Path] != sc:
 	case sc.Failed != "" && sc.Plan.Dag.FailFast:
@@ -294,33 +294,33 @@ func (d *decider) afterNode(sc *Scope, _ *PlanNode) {
 }
 
 // failScope ends a scope at once.
-func (d *decider) failScope(sc *Scope) {
+func (d dagDecider) failScope(sc *Scope) {
 	switch {
 	case sc.parent != nil && d.reopenDag(sc):
 	case sc.parent != nil:
-		d.withdrawScope(sc)
-		d.endSubflow(sc.parent, sc.Failed)
+		d.attemptPart().withdrawScope(sc)
+		d.stepPart().endSubflow(sc.parent, sc.Failed)
 	case d.s.isCanceling():
-		d.endTask(TaskCanceled, "")
+		d.taskPart().endCanceledTask()
 	default:
-		d.endTask(TaskFailed, sc.Failed)
+		d.taskPart().endTask(TaskFailed, sc.Failed)
 	}
 }
 
 // dagEnded ends a scope in which every node has ended, unless its failed nodes are retried.
-func (d *decider) dagEnded(sc *Scope) {
+func (d dagDecider) dagEnded(sc *Scope) {
 	if sc.parent == nil || !d.reopenDag(sc) {
-		d.scopeEnded(sc)
+		d.stepPart().scopeEnded(sc)
 	}
 }
 
 // reopenDag makes a retried subflow repeat the failed nodes of its dag, as often as its retries
 // allow.
-func (d *decider) reopenDag(sc *Scope) bool {
+func (d dagDecider) reopenDag(sc *Scope) bool {
 	if d.s.isDraining() || sc.Failed == "" || !sc.canRetry() || sc.isRetryUseless() {
 		return false
 	}
-	d.withdrawScope(sc)
+	d.attemptPart().withdrawScope(sc)
 	d.pruneAll(sc)
 	e := Event{Type: ScopeRetried, Scope: sc.Path, Attempt: sc.Retries + 1, Due: d.retryAt(sc)}
 	d.emitEvent(e)
@@ -344,7 +344,7 @@ func (sc *Scope) isRetryUseless() bool {
 }
 
 // finishDag ends a step that has begun.
-func (d *decider) finishDag(st *Step, how stepOutcome) {
+func (d dagDecider) finishDag(st *Step, how stepOutcome) {
 	sc, n := st.scope, st.Node
 	switch {
 	case how.failed == "":
@@ -361,19 +361,19 @@ func (dagMode) endSingle(d *decider, st *Step) {
 	sc, n, u := st.scope, st.Node, &st.Units[0]
 	switch {
 	case u.Status == UnitFailed && n.Kind == KindCond:
-		d.failNode(sc, n, ReasonCondition, cmp.Or(u.Error.Text, "failed"))
+		d.dagPart().failNode(sc, n, ReasonCondition, cmp.Or(u.Error.Text, "failed"))
 	case u.Status == UnitFailed && n.Kind == KindPrep:
-		d.failNode(sc, n, ReasonPreprocessing, cmp.Or(u.Error.Text, "failed"))
+		d.dagPart().failNode(sc, n, ReasonPreprocessing, cmp.Or(u.Error.Text, "failed"))
 	case u.Status == UnitFailed:
-		d.finishDag(st, stepOutcome{failed: cmp.Or(u.Error.Text, "failed"), reason: st.failureReason()})
+		d.dagPart().finishDag(st, stepOutcome{failed: cmp.Or(u.Error.Text, "failed"), reason: st.failureReason()})
 	case n.Kind == KindCond:
-		d.endCond(st, u.Output)
+		d.dagPart().endCond(st, u.Output)
 	default:
-		if err := d.checkInputs(n.Dag.Takes, orNull(u.Output)); err != nil {
-			d.failNode(sc, n, ReasonPreprocessing, err.Error())
+		if err := d.stepPart().checkInputs(n.Dag.Takes, orNull(u.Output)); err != nil {
+			d.dagPart().failNode(sc, n, ReasonPreprocessing, err.Error())
 			return
 		}
-		d.completeNode(sc, n, nil)
+		d.dagPart().completeNode(sc, n, nil)
 	}
 }
 
@@ -386,7 +386,7 @@ func (st *Step) failureReason() string {
 }
 
 // endCond handles the result of a condition handler: true means skip.
-func (d *decider) endCond(st *Step, answer json.RawMessage) {
+func (d dagDecider) endCond(st *Step, answer json.RawMessage) {
 	sc, n := st.scope, st.Node
 	switch {
 	case expr.KindOf(answer) != expr.KindBool:

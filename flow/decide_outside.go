@@ -9,7 +9,7 @@ import (
 
 // reportDirect ends a unit that an outside caller finishes. The report names step and unit; a visit
 // or attempt of 0 means the current one. A unit that is over stays as it is.
-func (d *decider) reportDirect(c Report) error {
+func (d attemptDecider) reportDirect(c Report) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
 		return errNoStep(c.Node)
@@ -53,7 +53,7 @@ func (s *State) acceptsLateReport(n *PlanNode) bool {
 
 // reportHeld ends the attempt of a unit that a poller holds now. The report only names step and
 // unit. A unit that no poller holds stays as it is.
-func (d *decider) reportHeld(c Report) error {
+func (d attemptDecider) reportHeld(c Report) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
 		return errNoStep(c.Node)
@@ -64,7 +64,7 @@ func (d *decider) reportHeld(c Report) error {
 	case n.Exec.Type == ExecDirect:
 		return wrongRoute(n)
 	case n.Exec.Type != ExecQueue:
-		return Errorf(Conflict, "step %.80q has no jobs in the queue: nobody outside can end them", c.Node)
+		return Errorf(Conflict, "step %.80q has no jobs in the queue: they cannot be completed from outside", c.Node)
 	case st == nil || d.s.Status.Ended():
 		return nil
 	case c.Unit < 0 || c.Unit >= len(st.Units):
@@ -79,7 +79,7 @@ func (d *decider) reportHeld(c Report) error {
 }
 
 // directOver returns the answer to a report for a unit of a step that is not active.
-func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
+func (d attemptDecider) directOver(sc *Scope, n *PlanNode, c Report) error {
 	status := StepCreated
 	if state := sc.mode.nodeState(sc, n); state != nil {
 		if state.Status() == StepCompleted {
@@ -91,7 +91,7 @@ func (d *decider) directOver(sc *Scope, n *PlanNode, c Report) error {
 		status = StepStatus(cmp.Or(string(state.Status()), string(StepCreated)))
 	}
 	if d.s.Status.Ended() {
-		return Errorf(Conflict, "the task is %s: nobody waits for step %.80q any longer", d.s.Status, c.Node)
+		return Errorf(Conflict, "the task is %s: it no longer waits for step %.80q", d.s.Status, c.Node)
 	}
 	return Errorf(Conflict, "step %.80q is %s: its units can be finished while it is started", c.Node, status)
 }
@@ -107,19 +107,19 @@ func wrongRoute(n *PlanNode) error {
 	if n.Exec.Type == ExecDirect {
 		return Errorf(Conflict, "step %.80q has the route direct: its units are finished directly, not as jobs", n.Key)
 	}
-	return Errorf(Conflict, "step %.80q has the route %s, not direct: only whoever carries its jobs can end them", n.Key, n.Exec.Route())
+	return Errorf(Conflict, "step %.80q has the route %s, not direct: only the carriers of its jobs can end them", n.Key, n.Exec.Route())
 }
 
 // appendItems adds units to a fanout that has begun.
-func (d *decider) appendItems(c Append) error {
+func (d signalDecider) appendItems(c Append) error {
 	sc := d.s.scopes[c.Scope]
 	if sc == nil || sc.Plan.Nodes[c.Node] == nil {
 		return errNoStep(c.Node)
 	}
 	n := sc.Plan.Nodes[c.Node]
-	if sc.Plan.Mode() == ModeGraph {
-		return Errorf(Conflict, "step %.80q is a %s in a flow of graph mode, which takes no further items: "+
-			"start another task for them, or write the flow in dag mode with a fanout", c.Node, n.Kind)
+	if sc.Plan.Dag == nil {
+		return Errorf(Conflict, "step %.80q is a %s in a flow of %s mode, which takes no further items: "+
+			"start another task for them, or write the flow in dag mode with a fanout", c.Node, n.Kind, sc.Plan.Mode())
 	}
 	state := sc.nodeState(n)
 	switch {
@@ -152,7 +152,7 @@ func (d *decider) appendItems(c Append) error {
 }
 
 // appendUnits adds units to a step.
-func (d *decider) appendUnits(st *Step, items []json.RawMessage) {
+func (d signalDecider) appendUnits(st *Step, items []json.RawMessage) {
 	e := st.newEvent(UnitsAppended)
 	e.Unit, e.Total, e.Input = len(st.Units), len(items), listOf(items)
 	d.emitEvent(e)

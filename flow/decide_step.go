@@ -11,15 +11,15 @@ import (
 )
 
 // enterCursor begins a visit of the node at the cursor of a scope.
-func (d *decider) enterCursor(sc *Scope) {
+func (d stepDecider) enterCursor(sc *Scope) {
 	n := sc.Plan.Nodes[sc.Cursor]
 	if d.s.Steps >= d.limits.Steps {
-		d.endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most "+
+		d.taskPart().endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most "+
 			"a task may have; look for an endless loop around node %s", d.s.Steps, n.Key))
 		return
 	}
 	if sc.Idle >= maxIdleSteps && !sc.Plan.Pocketflow {
-		d.endTask(TaskFailed, fmt.Sprintf("limit: %d steps in a row had no work and no time to "+
+		d.taskPart().endTask(TaskFailed, fmt.Sprintf("limit: %d steps in a row had no work and no time to "+
 			"wait for, which is an endless loop around node %s; put a timer, an approval, a "+
 			"wait_event or work into it", maxIdleSteps, n.Key))
 		return
@@ -45,7 +45,7 @@ func (st *Step) isIdle() bool {
 }
 
 // enterNext begins a visit of a node in graph mode.
-func (d *decider) enterNext(sc *Scope, n *PlanNode) {
+func (d stepDecider) enterNext(sc *Scope, n *PlanNode) {
 	params := sc.mode.stepParams(sc, n)
 	e := Event{Type: StepEntered, Scope: sc.Path, Node: n.Key, Visit: sc.Visits[n.Key] + 1}
 	e.Input, e.InputRef = sc.buildInput(n, params)
@@ -87,7 +87,7 @@ func (sc *Scope) enteredInput(n *PlanNode, e *Event, params json.RawMessage) jso
 
 // dueOf returns when the time of a step is up: the end of a timer, or the timeout of a wait or
 // subflow. It returns 0 if there is no limit.
-func (d *decider) dueOf(n *PlanNode, params json.RawMessage) int64 {
+func (d stepDecider) dueOf(n *PlanNode, params json.RawMessage) int64 {
 	var ms int64
 	switch n.Kind {
 	case KindTimer:
@@ -120,7 +120,7 @@ func paramMS(params json.RawMessage, key string) int64 {
 }
 
 // unitsOf returns the number of units that a step begins with.
-func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Event) (int, error) {
+func (d stepDecider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Event) (int, error) {
 	total := 0
 	switch n.Kind {
 	case KindExecutor:
@@ -155,7 +155,7 @@ func (d *decider) unitsOf(sc *Scope, n *PlanNode, params json.RawMessage, e *Eve
 }
 
 // beginStep does the first work of a step.
-func (d *decider) beginStep(st *Step) {
+func (d stepDecider) beginStep(st *Step) {
 	switch st.Node.Kind {
 	case KindChoice:
 		a := expr.NewAllowance()
@@ -186,7 +186,7 @@ func (d *decider) beginStep(st *Step) {
 }
 
 // beginSubflow begins the scope inside a step. A subflow without a start node ends at once.
-func (d *decider) beginSubflow(st *Step) {
+func (d stepDecider) beginSubflow(st *Step) {
 	switch {
 	case st.Child == nil:
 		d.finishStep(st, stepOutcome{action: st.Node.Post.ActionStatic})
@@ -204,7 +204,7 @@ func (d *decider) beginSubflow(st *Step) {
 }
 
 // checkInputs checks the input of a nested flow against its declaration, if it has one.
-func (d *decider) checkInputs(in *types.Inputs, v json.RawMessage) error {
+func (d stepDecider) checkInputs(in *types.Inputs, v json.RawMessage) error {
 	if in == nil {
 		return nil
 	}
@@ -220,7 +220,7 @@ func (d *decider) checkInputs(in *types.Inputs, v json.RawMessage) error {
 }
 
 // wakeStep ends a waiting step if its value is present.
-func (d *decider) wakeStep(st *Step) {
+func (d stepDecider) wakeStep(st *Step) {
 	if d.s.activeStep(st.Address()) != st || d.s.Status.Ended() || d.s.isDraining() {
 		return
 	}
@@ -263,14 +263,14 @@ func isDecision(v json.RawMessage) bool {
 }
 
 // handleStepDue ends a step whose time has come.
-func (d *decider) handleStepDue(st *Step) {
+func (d stepDecider) handleStepDue(st *Step) {
 	switch st.Node.Kind {
 	case KindTimer:
 		d.finishStep(st, stepOutcome{posts: true, action: st.Node.Post.ActionStatic})
 	case KindWaitEvent:
 		d.waitTimedOut(st)
 	case KindSubflow:
-		d.withdrawStep(st)
+		d.attemptPart().withdrawStep(st)
 		d.endSubflow(st, st.timeoutText())
 	default:
 		d.finishStep(st, stepOutcome{failed: st.timeoutText()})
@@ -282,7 +282,7 @@ func (st *Step) timeoutText() string {
 }
 
 // waitTimedOut ends a wait_event that got no signal: as failed, unless its strategy is to continue.
-func (d *decider) waitTimedOut(st *Step) {
+func (d stepDecider) waitTimedOut(st *Step) {
 	how := stepOutcome{action: st.Node.Post.ActionStatic}
 	if st.Node.Strategy != Continue {
 		how.failed = "timeout"
@@ -295,35 +295,37 @@ type stepOutcome struct {
 	failed string // error text; "" if the step completed
 	action string
 	reason string          // reason of the failure, recorded in dag mode
-	posts  bool            // the output is written where post says
+	posts  bool            // the output is written to the keys of post
 	output json.RawMessage // set only if it cannot be recomputed
 }
 
 // finishStep ends a step. The step fails if its result is too large.
-func (d *decider) finishStep(st *Step, how stepOutcome) {
+func (d stepDecider) finishStep(st *Step, how stepOutcome) {
 	if err := d.checkOutcome(st, how); err != nil {
 		how = stepOutcome{failed: cmp.Or(how.failed, err.Error()), reason: how.reason}
 	}
 	switch m := st.scope.mode.(type) {
 	case graphMode:
-		m.finishStep(d, st, how)
+		m.finishStep(d.decider, st, how)
 	case dagMode:
-		m.finishStep(d, st, how)
+		m.finishStep(d.decider, st, how)
+	case codeMode:
+		m.finishStep(d.decider, st, how)
 	case closingMode:
-		m.finishStep(d, st, how)
+		m.finishStep(d.decider, st, how)
 	}
 }
 
 // scopeEnded ends the task or the subflow step to which the scope belongs.
-func (d *decider) scopeEnded(sc *Scope) {
+func (d stepDecider) scopeEnded(sc *Scope) {
 	if sc.parent == nil {
 		switch {
 		case d.s.isCanceling():
-			d.endTask(TaskCanceled, "")
+			d.taskPart().endCanceledTask()
 		case sc.Failed != "":
-			d.endTask(TaskFailed, sc.Failed)
+			d.taskPart().endTask(TaskFailed, sc.Failed)
 		default:
-			d.endTask(TaskCompleted, "")
+			d.taskPart().endTask(TaskCompleted, "")
 		}
 		return
 	}
@@ -331,7 +333,7 @@ func (d *decider) scopeEnded(sc *Scope) {
 }
 
 // endSubflow ends a subflow, also a failed one. Its result is the final content of its shared.
-func (d *decider) endSubflow(st *Step, failed string) {
+func (d stepDecider) endSubflow(st *Step, failed string) {
 	how := stepOutcome{posts: true, action: st.Node.Post.ActionStatic}
 	if st.Node.Post.ActionKey != "" {
 		how.action = st.resultAction(st.Child.Output())
@@ -343,20 +345,22 @@ func (d *decider) endSubflow(st *Step, failed string) {
 }
 
 // endSingle ends a step whose only unit has ended.
-func (d *decider) endSingle(st *Step) {
+func (d stepDecider) endSingle(st *Step) {
 	switch m := st.scope.mode.(type) {
 	case graphMode:
-		m.endSingle(d, st)
+		m.endSingle(d.decider, st)
 	case dagMode:
-		m.endSingle(d, st)
+		m.endSingle(d.decider, st)
+	case codeMode:
+		m.endSingle(d.decider, st)
 	case closingMode:
-		m.endSingle(d, st)
+		m.endSingle(d.decider, st)
 	}
 }
 
 // endEach ends a step of many units; with fail_fast the others are withdrawn.
-func (d *decider) endEach(st *Step) {
-	d.withdrawStep(st)
+func (d stepDecider) endEach(st *Step) {
+	d.attemptPart().withdrawStep(st)
 	how := stepOutcome{posts: true, action: st.Node.Post.ActionStatic}
 	if st.Failures > 0 && st.Node.Strategy != Continue {
 		how.reason = st.failureReason()
@@ -366,12 +370,12 @@ func (d *decider) endEach(st *Step) {
 }
 
 // failStep ends a step that cannot be carried out.
-func (d *decider) failStep(c FailStep) {
+func (d stepDecider) failStep(c FailStep) {
 	st := d.s.activeStep(c.Address)
 	if st == nil || d.s.Status.Ended() {
 		return
 	}
-	d.withdrawStep(st)
+	d.attemptPart().withdrawStep(st)
 	d.finishStep(st, stepOutcome{failed: "internal: " + truncateText(c.Error, maxErrorText)})
 }
 

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/flow/expr"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // nestedArrays returns a value with the given depth.

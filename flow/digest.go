@@ -50,12 +50,12 @@ func (g *PlanScope) Order() []*PlanNode {
 func (s *State) Digest(sc *Scope, order []*PlanNode) []NodeDigest {
 	list := make([]NodeDigest, len(order))
 	for i, n := range order {
-		list[i] = s.digestOf(sc, n)
+		list[i] = s.viewPart().digestOf(sc, n)
 	}
 	return list
 }
 
-func (s *State) digestOf(sc *Scope, n *PlanNode) NodeDigest {
+func (s viewState) digestOf(sc *Scope, n *PlanNode) NodeDigest {
 	if st := sc.mode.activeStep(sc, n.Key); st != nil {
 		return s.digestOfStep(st)
 	}
@@ -70,7 +70,7 @@ func (s *State) digestOf(sc *Scope, n *PlanNode) NodeDigest {
 
 // digestOfStep returns the digest of an active step, or of a step that was active when its task or
 // scope ended.
-func (s *State) digestOfStep(st *Step) NodeDigest {
+func (s viewState) digestOfStep(st *Step) NodeDigest {
 	d := NodeDigest{Status: StepStarted, Visit: st.Visit, StartedAt: st.EnteredAt, Units: st.unitCounts()}
 	if at := s.overAt(st.scope); at != 0 {
 		d.Status, d.Reason, d.EndedAt = StepSkipped, ReasonWithdrawn, at
@@ -79,7 +79,7 @@ func (s *State) digestOfStep(st *Step) NodeDigest {
 	return d
 }
 
-func (s *State) digestOfNode(n *NodeState) NodeDigest {
+func (s viewState) digestOfNode(n *NodeState) NodeDigest {
 	rare := n.Rare()
 	d := NodeDigest{Status: n.Status(), Reason: rare.Reason,
 		Error: truncateText(rare.Error, maxPastText), Held: n.Held && n.Status() == "", Visit: int(n.Visit),

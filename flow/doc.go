@@ -8,8 +8,8 @@
 //	State + Event   ──Evolve──► State        the meaning of an event; it never fails or decides
 //	State      ──Outstanding──► []Effect     the effects that are still due after a crash
 //
-// A task follows a Plan, which package compile makes from a definition (package define); package
-// show renders it.
+// A task follows a Plan. Package compile makes it from a definition (package definition), and
+// package show renders it.
 //
 // Decide changes the state only through Evolve. So applying the events of all decisions to an empty
 // State gives exactly the same state. Decide rejects a command before it changes anything. Readers

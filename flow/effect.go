@@ -1,6 +1,9 @@
 package flow
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Effect is an action that the caller must carry out after the preceding events are stored.
 type Effect interface{ isEffect() }
@@ -32,6 +35,14 @@ type (
 		Queue   bool
 		Carrier string // incarnation of the carrying member; "" for a queue job
 		Given   int    // delivery number that is over
+	}
+	// WaitEnded gives the end of a wait to the carrier of a function that goes on in other
+	// branches.
+	WaitEnded struct {
+		Address
+		Carrier string // incarnation of the carrying member
+		Given   int    // number of the delivery
+		Step    CodeStep
 	}
 	// Alarm asks for a Ring at a given time. An alarm whose reason is gone is ignored when it
 	// rings.
@@ -107,26 +118,27 @@ const (
 	AlarmReturn
 )
 
-func (Dispatch) isEffect() {}
-func (Reclaim) isEffect()  {}
-func (Over) isEffect()     {}
-func (Lost) isEffect()     {}
-func (Withdraw) isEffect() {}
-func (Alarm) isEffect()    {}
-func (Spawn) isEffect()    {}
-func (Prune) isEffect()    {}
-func (Ended) isEffect()    {}
-func (Ask) isEffect()      {}
-func (Held) isEffect()     {}
-func (Release) isEffect()  {}
+func (Dispatch) isEffect()  {}
+func (Reclaim) isEffect()   {}
+func (Over) isEffect()      {}
+func (Lost) isEffect()      {}
+func (Withdraw) isEffect()  {}
+func (WaitEnded) isEffect() {}
+func (Alarm) isEffect()     {}
+func (Spawn) isEffect()     {}
+func (Prune) isEffect()     {}
+func (Ended) isEffect()     {}
+func (Ask) isEffect()       {}
+func (Held) isEffect()      {}
+func (Release) isEffect()   {}
 
 // Job is an attempt to be carried out.
 type Job struct {
 	Task string
 	Address
-	// unit of the visit that this visit continues, used for the key; zero if the visit continues
+	// unit of the visit that this visit continues, used for the key; nil if the visit continues
 	// none
-	Since   Address
+	Since   *Address
 	Exec    *Exec
 	Plan    *Plan           // plan of the task
 	Traced  *Traced         // trace context of the task
@@ -147,8 +159,28 @@ type Job struct {
 	Given      int    // number of earlier deliveries to a carrier
 	// the member must send Begin when it starts the job, because it may kill its carriers or is a
 	// program; for a queue job: it was returned
-	Again bool
-	Lacks string // why its values are unavailable; "" if they are available
+	Again    bool
+	Lacks    string        // why its values are unavailable; "" if they are available
+	Function *FunctionCall // set for a function that is a flow
+}
+
+// FunctionCall is the part of a Job that only functions that are flows have.
+type FunctionCall struct {
+	Steps  []CodeStep // recorded steps, in their order
+	Undoes bool       // the function is called to undo its work
+}
+
+// WaitEnds returns the recorded ends of waits.
+func (f *FunctionCall) WaitEnds() (ends []CodeStep) {
+	if f == nil {
+		return nil
+	}
+	for i := range f.Steps {
+		if slices.Contains(waitKinds, f.Steps[i].Kind) {
+			ends = append(ends, f.Steps[i])
+		}
+	}
+	return ends
 }
 
 // maxInlineBytes is the maximum size of params, or of the task's params, that each job carries.
@@ -192,15 +224,24 @@ func (j *Job) Size() int {
 func (j *Job) ID() string { return JobID(j.Task, j.Address) }
 
 // Key returns the idempotency key of the job, which is the same for all attempts of its unit.
-func (j *Job) Key() string { return UnitKey(j.Task, j.Since.orElse(j.Address)) }
+func (j *Job) Key() string { return UnitKey(j.Task, keyAddress(j.Since, j.Address)) }
+
+// IDAndKey returns ID and Key. It costs little more than one of them.
+func (j *Job) IDAndKey() (id, key string) {
+	if j.Since != nil {
+		return j.ID(), j.Key()
+	}
+	return jobIDAndUnitKey(j.Task, j.Address)
+}
 
 // Key returns the idempotency key of an attempt of a task.
-func (r *NodeRun) Key(task string) string { return UnitKey(task, r.Since.orElse(r.Address)) }
+func (r *NodeRun) Key(task string) string { return UnitKey(task, keyAddress(r.Since, r.Address)) }
 
-// orElse returns the address, or other if the address is zero.
-func (a Address) orElse(other Address) Address {
-	if a == (Address{}) {
-		return other
+// keyAddress returns the address in the key of a unit: that in the visit which its own visit
+// continues, or its own if there is none.
+func keyAddress(since *Address, own Address) Address {
+	if since != nil {
+		return *since
 	}
-	return a
+	return own
 }

@@ -12,39 +12,39 @@ import (
 func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	switch e.Type {
 	case StepEntered:
-		return s.appendEntered(effects, e)
+		return s.owedPart().appendEntered(effects, e)
 	case StepEnded:
 		// Every Spawn needs a Prune. A node that ended without having begun was never spawned.
 		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Nodes[e.Node].isComposite() && sc.hasBegun(e.Node) {
 			effects = append(effects, Prune{e.stepAddress()})
 		}
-	case AttemptsStarted:
+	case AttemptsDispatched:
 		st := s.activeStep(e.Address())
 		for i := e.Unit; st != nil && i < e.Unit+e.Total; i++ {
 			effects = st.appendOwed(effects, s, i)
 		}
 	case PermitGranted:
-		return s.appendGranted(effects, e)
+		return s.owedPart().appendGranted(effects, e)
 	case TaskCreated, TaskRetried:
-		return s.appendAsk(effects)
-	case AttemptReturned, AttemptPassed:
-		return s.appendRedispatch(effects, e)
+		return s.owedPart().appendAsk(effects)
+	case AttemptRequeued, AttemptMoved:
+		return s.owedPart().appendRedispatch(effects, e)
 	case AttemptClaimed, AttemptExtended:
 		return appendHeld(effects, e)
 	case AttemptDeferred:
-		return s.appendTrack(effects, e)
-	case ExternalOver:
+		return s.owedPart().appendTrack(effects, e)
+	case ExternalJobEnded:
 		return append(effects, Untrack{e.Address(), e.Index})
 	case TaskResumed:
 		return s.actingScope().appendDelays(effects, s)
 	case TaskEnded:
-		return append(s.Permits.appendReleases(effects, s.holderAddress()), Ended{TaskStatus(e.Status)})
+		return append(s.Permits.appendReleases(effects, s.owedPart().holderAddress()), Ended{TaskStatus(e.Status)})
 	}
 	return effects
 }
 
 // appendEntered spawns the actor of a composite step and sets the alarm of a delayed one.
-func (s *State) appendEntered(effects []Effect, e *Event) []Effect {
+func (s owedState) appendEntered(effects []Effect, e *Event) []Effect {
 	if st := s.activeStep(e.Address()); st != nil && st.Node.isComposite() {
 		effects = append(effects, Spawn{st.Address()})
 	}
@@ -55,24 +55,24 @@ func (s *State) appendEntered(effects []Effect, e *Event) []Effect {
 }
 
 // appendGranted lets the holder of a new permit go on.
-func (s *State) appendGranted(effects []Effect, e *Event) []Effect {
+func (s owedState) appendGranted(effects []Effect, e *Event) []Effect {
 	if e.Node == "" {
 		return s.appendAsk(s.Permits.appendGot(effects, e.Address()))
 	}
 	if st, u := s.findAttempt(e.Address()); u != nil {
-		effects = st.appendOwed(u.Live.Permits.appendGot(effects, e.Address()), s, e.Unit)
+		effects = st.appendOwed(u.Live.Permits.appendGot(effects, e.Address()), s.State, e.Unit)
 	}
 	return effects
 }
 
 // appendRedispatch dispatches an attempt again whose carrier does not have it, or no longer has it.
-func (s *State) appendRedispatch(effects []Effect, e *Event) []Effect {
+func (s owedState) appendRedispatch(effects []Effect, e *Event) []Effect {
 	st, u := s.findAttempt(e.Address())
 	if u == nil || st.lacksVariable(e.Unit) {
 		return effects
 	}
-	effects = append(effects, Dispatch{st.unitJob(s, e.Unit)})
-	if e.Type == AttemptReturned && u.Live.StartBy > 0 {
+	effects = append(effects, Dispatch{st.unitJob(s.State, e.Unit)})
+	if e.Type == AttemptRequeued && u.Live.StartBy > 0 {
 		effects = append(effects, Alarm{At: u.Live.StartBy, Address: e.Address(), Kind: AlarmUnclaimed})
 	}
 	return effects
@@ -115,7 +115,7 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 	case u.Live.Outside != nil:
 	case u.Live.Worker != "":
 		effects = append(effects, Alarm{At: u.Live.Until, Address: a, Kind: AlarmClaim})
-	case st.isDispatched(i) && s.isDraining() && u.Status != UnitRunning:
+	case st.isDispatched(i) && s.isDraining() && u.Status != UnitRunning && !u.Live.Undoes:
 		effects = append(effects, Reclaim{st.unitJob(s, i)})
 	case st.isDispatched(i):
 		effects = append(effects, Dispatch{st.unitJob(s, i)})
@@ -133,11 +133,11 @@ func (st *Step) appendOwed(effects []Effect, s *State, i int) []Effect {
 // claimed yet.
 func (st *Step) isDispatched(i int) bool {
 	l := st.Units[i].Live
-	return !l.Permits.Waits() && l.Outside == nil && l.Worker == "" && st.unitExec(i).Type != ExecDirect && !st.lacksVariable(i)
+	return l.isDeliverable() && l.Worker == "" && st.unitExec(i).Type != ExecDirect && !st.lacksVariable(i)
 }
 
-// unitJob returns the job of an attempt in flight. If its values are unavailable, Lacks tells the
-// carrier so.
+// unitJob returns the job of an attempt in flight. If its values are unavailable, Lacks names
+// the reason.
 func (st *Step) unitJob(s *State, i int) Job {
 	if st.scope.Plan.contents == nil {
 		return st.buildJob(s, i)
@@ -171,6 +171,9 @@ func (st *Step) buildJob(s *State, i int) Job {
 	if len(exec.Vars) > 0 {
 		st.fillIn(&j)
 	}
+	if exec.Type == ExecCode {
+		j.Function = &FunctionCall{Steps: slices.Clip(st.scope.Code), Undoes: u.Live.Undoes}
+	}
 	return j
 }
 
@@ -202,7 +205,7 @@ func Outstanding(s *State) []Effect {
 	if s.Deadline > 0 {
 		effects = append(effects, Alarm{At: s.Deadline, Kind: AlarmTask})
 	}
-	return s.actingScope().appendOutstanding(s.appendAsk(effects), s)
+	return s.actingScope().appendOutstanding(s.owedPart().appendAsk(effects), s)
 }
 
 func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
@@ -308,14 +311,14 @@ func OutstandingOf(s *State, a Address, carriers ...string) []Effect {
 // order is by the start of the task, then by the position of the step in the definition, then by
 // the index of the unit. A scope in graph mode has only one active step.
 func (st *Step) unitTurn(s *State, unit int) string {
-	b := st.appendPlace(append(s.appendTurn(make([]byte, 0, 64)), '.'))
+	b := st.appendPlace(append(s.owedPart().appendTurn(make([]byte, 0, 64)), '.'))
 	return string(appendOrdered(b, int64(unit)))
 }
 
 // taskTurn returns a text that orders tasks by their start.
-func (s *State) taskTurn() string { return string(s.appendTurn(nil)) }
+func (s owedState) taskTurn() string { return string(s.appendTurn(nil)) }
 
-func (s *State) appendTurn(b []byte) []byte {
+func (s owedState) appendTurn(b []byte) []byte {
 	return append(appendOrdered(b, s.CreatedAt), s.Task...)
 }
 

@@ -59,3 +59,6 @@ func (e *BadInputs) As(target any) bool {
 	}
 	return ok
 }
+
+// Nearest returns the name of which word is probably a misspelling, or "". Error messages use it.
+func Nearest(word string, names []string) string { return types.Nearest(word, names) }

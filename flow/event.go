@@ -16,8 +16,9 @@ const (
 	TaskCreated EventType = "task_created"
 	TaskPaused  EventType = "task_paused"  //
 	TaskResumed EventType = "task_resumed" //
-	// attempts that a carrier has begun go on; all others are canceled
-	CancelAsked EventType = "cancel_asked"
+	// attempts that a carrier has begun go on; all others are canceled. Error: with which a
+	// function that undoes its work will end its task, if that was not canceled
+	CancelRequested EventType = "cancel_requested"
 	// Status, Error: the final ones of the task; Total units to undo first
 	TaskClosing EventType = "task_closing"
 	// a failed task continues where it failed; Permits; Params if they change
@@ -38,27 +39,38 @@ const (
 	StepReleased  EventType = "step_released"  // node: it may begin
 	UnitsAppended EventType = "units_appended" // step; Total, Input = the list of items
 	// units Unit..Unit+Total-1, Attempt, Carrier, Due; Permits that they need first
-	AttemptsStarted EventType = "attempts_started"
+	AttemptsDispatched EventType = "attempts_dispatched"
 	// attempt, or without a node the task; Key; with the last permit Carrier and Due: it goes on
 	PermitGranted EventType = "permit_granted"
 	// attempt; Worker, Token, Until; Due if its timeout counts from the claim
 	AttemptClaimed EventType = "attempt_claimed"
 	// attempt that was lost before or returned twice: its carrier has begun it; Until, if set, is
 	// since when it is carried out elsewhere
-	AttemptBegun    EventType = "attempt_begun"
+	AttemptStarted  EventType = "attempt_started"
 	AttemptExtended EventType = "attempt_extended" // attempt; Until
 	// attempt; Note = the worker's description of its state
-	AttemptNoted EventType = "attempt_noted"
-	// attempt; Carrier, Total lost deliveries: it is dispatched again
-	AttemptReturned EventType = "attempt_returned"
+	AttemptStatusChanged EventType = "attempt_status_changed"
+	// attempt; Carrier, Total lost deliveries: it is dispatched again; Reason if a function is to
+	// undo its work, or goes on behind a wait
+	AttemptRequeued EventType = "attempt_requeued"
 	// attempt; Carrier = another member; no carrier has begun it, or its Worker has brought it
 	// there
-	AttemptPassed EventType = "attempt_passed"
+	AttemptMoved EventType = "attempt_moved"
 	// attempt; Input = the list of external jobs that it waits for, Output = its later output,
 	// Metrics, Due, Worker, URL, Log: no worker carries it out any longer
 	AttemptDeferred EventType = "attempt_deferred"
 	// attempt; Index of the external job, Output, Error if it failed
-	ExternalOver EventType = "external_ended"
+	ExternalJobEnded EventType = "external_job_ended"
+	// attempt of a function that is a flow, without Unit and Attempt of the step: Key = name of the
+	// step, Action = its kind, InputRef = hash of its input, Output or Error and Details, Total =
+	// tries, Until = its start
+	StepRecorded EventType = "step_recorded"
+	// step of a function that is a flow: Action = kind of its wait, Input = the awaited thing, Due;
+	// it ends with its step_recorded, or with that of the race to whose branches it belongs
+	WaitStarted EventType = "wait_started"
+	// attempt; Error = why its carrier has given it up until a wait ends, or the task is resumed or
+	// retried, or loaded again
+	AttemptHeld EventType = "attempt_held"
 	// attempt; Status, Output, Error, Details, Metrics, Worker, URL, Log, Due of its retry
 	AttemptEnded EventType = "attempt_ended"
 )

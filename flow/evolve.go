@@ -23,36 +23,39 @@ func Evolve(s *State, e *Event) {
 	}
 	s.UpdatedAt = e.At
 	if e.Request != "" {
-		s.rememberRequest(e)
+		s.evolvePart().rememberRequest(e)
 	}
 	switch e.Type {
 	case TaskCreated:
-		s.applyCreated(e)
+		s.evolvePart().applyCreated(e)
 	case TaskPaused:
 		s.PausedAt, s.ResumedAt = e.At, 0
-		s.stopClocks(e.At)
+		s.evolvePart().stopClocks(e.At)
 	case TaskResumed:
 		s.ResumedAt = e.At
-		s.startClocks(e.At)
-	case CancelAsked:
-		s.CancelAt, s.Status, s.PausedAt = e.At, TaskCanceling, 0
-		s.startClocks(e.At)
+		s.evolvePart().startClocks(e.At)
+	case CancelRequested:
+		s.CancelAt, s.CancelError, s.Status, s.PausedAt = e.At, e.Error, TaskCanceling, 0
+		s.evolvePart().startClocks(e.At)
+		if e.Error != "" {
+			s.Deadline = 0 // it is over
+		}
 		if s.isDraining() { // waiting steps do not delay the end
 			s.waiting = nil
 			s.waits.endAll(e.At)
 		}
 	case TaskClosing:
-		s.applyClosing(e)
+		s.evolvePart().applyClosing(e)
 	case TaskRetried:
-		s.retryTask(e)
+		s.evolvePart().retryTask(e)
 	case TaskEnded:
-		s.applyEnded(e)
+		s.evolvePart().applyEnded(e)
 	case ScopeRetried:
-		s.reopenScope(e)
+		s.evolvePart().reopenScope(e)
 	case SignalReceived:
-		s.applySignal(e)
+		s.evolvePart().applySignal(e)
 	case StepEntered:
-		s.applyEntered(e)
+		s.evolvePart().applyEntered(e)
 	case StepEnded:
 		if sc := s.scopes[e.Scope]; sc != nil {
 			sc.mode.applyStepEnded(s, sc, e)
@@ -61,18 +64,22 @@ func Evolve(s *State, e *Event) {
 		if sc := s.scopes[e.Scope]; sc != nil && sc.Plan.Dag != nil {
 			sc.holdNode(e.Node, e.Type == StepHeld)
 		}
-	case AttemptsStarted:
-		s.applyStarted(e)
+	case AttemptsDispatched:
+		s.evolvePart().applyStarted(e)
 	case PermitGranted:
-		s.applyGranted(e)
+		s.evolvePart().applyGranted(e)
 	case UnitsAppended:
-		s.applyAppended(e)
+		s.evolvePart().applyAppended(e)
+	case StepRecorded:
+		s.applyRecorded(e)
+	case WaitStarted:
+		s.evolvePart().applyWaitStarted(e)
 	default:
 		if st, u := s.findAttempt(e.Address()); u != nil {
 			st.applyAttemptEvent(u, e)
-			s.trackManual(st)
+			s.evolvePart().trackManual(st)
 			if u.Status == UnitCompleted {
-				s.noteDone(st, e.Unit)
+				s.undoPart().noteDone(st, e.Unit)
 			}
 		}
 	}
@@ -93,7 +100,7 @@ func Fold(s *State, rows ...[]byte) error {
 }
 
 // rememberRequest stores the id of a request, and for an append its answer.
-func (s *State) rememberRequest(e *Event) {
+func (s evolveState) rememberRequest(e *Event) {
 	s.AnsweredIDs = append(s.AnsweredIDs, e.Request)
 	if e.Type == UnitsAppended {
 		if s.Appended == nil {
@@ -110,7 +117,7 @@ func (s *State) rememberRequest(e *Event) {
 }
 
 // applyCreated initializes the state of a new task.
-func (s *State) applyCreated(e *Event) {
+func (s evolveState) applyCreated(e *Event) {
 	s.Version, s.Params, s.Origin, s.Traced, s.CreatedAt = e.Version, e.Params, e.Origin, e.Traced, e.At
 	s.Status, s.begunApart = TaskPending, e.BegunApart()
 	s.applyPermitsAsked(e)
@@ -118,13 +125,13 @@ func (s *State) applyCreated(e *Event) {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}
 	s.Root = &Scope{}
-	s.linkRoot()
+	s.linkPart().linkRoot()
 	s.Root.mode.beginScope(s.Root)
 }
 
 // applyEnded marks the task as ended. The rest of the state stays, for later readers and for a
 // retry.
-func (s *State) applyEnded(e *Event) {
+func (s evolveState) applyEnded(e *Event) {
 	s.Status, s.Error, s.EndedAt = TaskStatus(e.Status), e.Error, e.At
 	s.waiting = nil
 	s.waits.endAll(e.At)
@@ -152,7 +159,7 @@ func (sc *Scope) sharedGrowth(key string, v json.RawMessage) int {
 }
 
 // applyEntered activates a step of a node, with the results that its last visit has left.
-func (s *State) applyEntered(e *Event) {
+func (s evolveState) applyEntered(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil || sc.Plan.Nodes[e.Node] == nil {
 		return
@@ -188,23 +195,23 @@ func (s *State) applyEntered(e *Event) {
 }
 
 // beginChild gives the step of a subflow its scope: a new one, or that of its last visit.
-func (s *State) beginChild(st *Step) {
+func (s evolveState) beginChild(st *Step) {
 	path := childScope(st.scope.Path, st.Key, st.Visit)
 	if st.Child != nil {
 		st.Child.Path = path
-		s.linkChild(st)
+		s.linkPart().linkChild(st)
 		st.Child.reopenFailed(nil)
 		return
 	}
 	st.Child = &Scope{Path: path}
-	s.linkChild(st)
+	s.linkPart().linkChild(st)
 	st.Child.mode.beginScope(st.Child)
 }
 
 // addWaiting adds a step to the waiting steps. They are ordered as in the definition. The order of
 // their starts is not part of a snapshot, and the effect of a signal must not depend on whether the
 // state was read from one.
-func (s *State) addWaiting(st *Step) {
+func (s evolveState) addWaiting(st *Step) {
 	if st.Node.Kind == KindWaitEvent || st.Node.Kind == KindApproval {
 		at, _ := slices.BinarySearchFunc(s.waiting, st, comparePlaces)
 		s.waiting = slices.Insert(s.waiting, at, st)
@@ -216,12 +223,12 @@ func (s *State) addWaiting(st *Step) {
 
 // forgetStep drops the data that the state holds about an ended step, and everything below it,
 // except the step itself.
-func (s *State) forgetStep(st *Step, at int64) {
+func (s evolveState) forgetStep(st *Step, at int64) {
 	if i := slices.Index(s.waiting, st); i >= 0 {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.waits.removeStep(st, at)
-	s.keepUnitsForUndo(st, nil)
+	s.undoPart().keepUnitsForUndo(st, nil)
 	if st.Child != nil {
 		s.forgetScope(st.Child, at)
 	}
@@ -229,7 +236,7 @@ func (s *State) forgetStep(st *Step, at int64) {
 
 // forgetScope drops the data that the state holds about an ended scope. It does not change the
 // scope's content, because readers may still use it.
-func (s *State) forgetScope(sc *Scope, at int64) {
+func (s evolveState) forgetScope(sc *Scope, at int64) {
 	delete(s.scopes, sc.Path)
 	sc.overAt = at
 	for _, below := range sc.Active() {
@@ -299,7 +306,7 @@ func (st *Step) unitOutputs() json.RawMessage {
 }
 
 // applyStarted starts attempts for a range of units.
-func (s *State) applyStarted(e *Event) {
+func (s evolveState) applyStarted(e *Event) {
 	st := s.activeStep(e.Address())
 	if st == nil || e.Unit < 0 || e.Total < 1 || e.Unit+e.Total > len(st.Units) {
 		return
@@ -345,7 +352,7 @@ func (st *Step) startAttempt(u *Unit, i int, e *Event) {
 }
 
 // applyAppended adds units to a fanout.
-func (s *State) applyAppended(e *Event) {
+func (s evolveState) applyAppended(e *Event) {
 	st := s.activeStep(e.Address())
 	items, _ := expr.Elements(e.Input)
 	if st == nil || len(items) == 0 {
@@ -369,18 +376,18 @@ func (st *Step) applyAttemptEvent(u *Unit, e *Event) {
 		if e.Due > 0 {
 			u.Live.Due = e.Due
 		}
-	case AttemptBegun:
+	case AttemptStarted:
 		u.Status = UnitRunning
 		u.Live.Heard = e.Until > 0
 	case AttemptExtended:
 		u.Live.Until = e.Until
-	case AttemptNoted:
+	case AttemptStatusChanged:
 		u.Live.Note = e.Note
-	case AttemptReturned:
+	case AttemptRequeued:
 		u.Status = UnitDispatched
 		u.Live.Worker, u.Live.ClaimedAt, u.Live.Until, u.Live.Note = "", 0, 0, ""
-		u.Live.Carrier = e.Carrier
-		u.Live.Deliveries, u.Live.Again = e.Total, true
+		u.Live.Carrier, u.Live.Held, u.Live.Undoes = e.Carrier, "", u.Live.Undoes || e.Reason == ReasonUndo
+		u.Live.Deliveries, u.Live.Again = e.Total, e.Reason != ReasonWaited
 		u.Live.Given, u.Live.Brought = u.Live.Given+1, 0
 		if x := st.unitExec(e.Unit); x.FromClaim {
 			u.Live.Due = 0
@@ -388,7 +395,7 @@ func (st *Step) applyAttemptEvent(u *Unit, e *Event) {
 				u.Live.StartBy = e.At + x.StartMS
 			}
 		}
-	case AttemptPassed:
+	case AttemptMoved:
 		u.Live.Carrier = e.Carrier
 		u.Live.Given++
 		if u.Live.Brought++; e.Worker == "" {
@@ -396,8 +403,10 @@ func (st *Step) applyAttemptEvent(u *Unit, e *Event) {
 		}
 	case AttemptDeferred:
 		u.waitOutside(e)
-	case ExternalOver:
+	case ExternalJobEnded:
 		u.Live.Outside.noteEnded(e)
+	case AttemptHeld:
+		u.Live.Carrier, u.Live.Held = "", e.Error
 	case AttemptEnded:
 		st.applyAttemptEnded(u, e)
 	}

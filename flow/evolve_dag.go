@@ -53,7 +53,7 @@ func (dagMode) linkScope(s *State, sc *Scope) error {
 	sc.linkDag()
 	for i := range sc.Nodes {
 		if st := sc.Nodes[i].Step; st != nil {
-			if err := s.linkStep(sc, st); err != nil {
+			if err := s.linkPart().linkStep(sc, st); err != nil {
 				return err
 			}
 		}
@@ -112,13 +112,13 @@ func (dagMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	}
 	if n.Status() == StepCompleted {
 		input := func() json.RawMessage { return sc.inputOf(node, st) }
-		s.keepForUndo(sc, node, e.Visit, st, input, n.Output)
+		s.undoPart().keepForUndo(sc, node, e.Visit, st, input, n.Output)
 	}
 	if st != nil {
-		s.forgetStep(st, e.At)
+		s.evolvePart().forgetStep(st, e.At)
 		sc.mode.deactivateStep(sc, st, e.At)
 		if n.Status() == StepFailed {
-			n.setKept(s.keepResults(st, e.At))
+			n.setKept(s.evolvePart().keepResults(st, e.At))
 		}
 	}
 	s.Steps++

@@ -20,7 +20,7 @@ const KeptFollowed = 20
 const maxFollowedText = 1_000
 
 // noteFollowed stores the error of a step as the last one.
-func (s *State) noteFollowed(e *Event) {
+func (s evolveState) noteFollowed(e *Event) {
 	f := FollowedError{Node: e.Node}
 	if i := slices.IndexFunc(s.FollowedErrors, func(f FollowedError) bool { return f.Node == e.Node }); i >= 0 {
 		f = s.FollowedErrors[i]

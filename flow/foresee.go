@@ -42,7 +42,7 @@ const (
 	foreseenDecisions = 2000
 )
 
-// Foresee predicts what a task would do, and carries nothing out. known is the history of a task of
+// Foresee predicts the course of a task, and carries nothing out. known is the history of a task of
 // the same flow, and old is its plan. Recorded results count where a node does the same work with
 // the same input.
 func Foresee(plan *Plan, start Start, known []Event, old *Plan, env Env) (Foresight, error) {

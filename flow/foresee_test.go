@@ -37,11 +37,11 @@ func (tb *table) foreseen(t *testing.T, plan *flow.Plan, fork *flow.ForkPlan, pa
 const checkout = `
 start: price
 nodes:
-	price: {exec_type: http, service: price, prep: {input_key: $params.sku}, post: {output_key: price}}
+	price: {exec_type: push, service: price, prep: {input_key: $params.sku}, post: {output_key: price}}
 	large: {kind: choice, choice_cases: [{action: ask, expr: {gt: [$shared.price, LIMIT]}}], default_action: pay}
 	ask: {kind: approval, params: {approval_key: $shared.ok}}
 	wait: {kind: timer, params: {delay_ms: 60000}}
-	pay: {exec_type: http, service: pay, prep: {input_key: $shared.price}, post: {output_key: paid}}
+	pay: {exec_type: push, service: pay, prep: {input_key: $shared.price}, post: {output_key: paid}}
 edges:
 	- {from: price, action: default, to: large}
 	- {from: large, action: ask, to: ask}

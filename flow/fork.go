@@ -50,11 +50,11 @@ type ForkReason string
 const (
 	ForkChanged ForkReason = "changed" // the node does other work, or no longer exists
 	// a step before it or a dependency is repeated, or leads elsewhere
-	ForkAfter   ForkReason = "after"
-	ForkAsked   ForkReason = "asked"   // the request names it as the start
-	ForkUndone  ForkReason = "undone"  // it was compensated
-	ForkFailed  ForkReason = "failed"  // it failed, and no step followed
-	ForkUnended ForkReason = "unended" // it was active when the task ended
+	ForkDownstream  ForkReason = "downstream"
+	ForkRequested   ForkReason = "requested"   // the request names it as the start
+	ForkCompensated ForkReason = "compensated" // it was compensated
+	ForkFailed      ForkReason = "failed"      // it failed, and no step followed
+	ForkUnfinished  ForkReason = "unfinished"  // it was active when the task ended
 )
 
 // ForkPoint is the place in a history where a fork continues. The default is the end of the
@@ -178,7 +178,7 @@ func (f *forker) checkFork() error {
 		return Errorf(Conflict, "the task is %s: cancel it first, or wait until it ends", s.Status)
 	case s.Status == TaskCompleted && f.from == "" && !f.part:
 		return Errorf(Conflict, "the task is completed: there is nothing to retry; say from which node it is to go on")
-	case f.from != "" && f.s.Plan.Root.Nodes[f.from] == nil:
+	case f.from != "" && !f.s.Plan.Root.Code && f.s.Plan.Root.Nodes[f.from] == nil:
 		return Errorf(Invalid, "the flow has no node %s to go on from", f.from)
 	case f.from != "" && !f.wasThere():
 		return Errorf(Invalid, "the task was never at node %s, so it cannot go on from there", f.from)
@@ -191,13 +191,16 @@ func (f *forker) checkFork() error {
 // wasThere reports whether the task visited the node where the fork continues.
 func (f *forker) wasThere() bool {
 	n := f.before.Plan.Root.Nodes[f.from]
+	if f.before.Root.hasRecorded(f.from) {
+		return true
+	}
 	return f.visits > 0 || n != nil && n.Dag != nil && f.before.Root.nodeState(n).Status() != ""
 }
 
 // considerEvent shares an event or drops it.
 func (f *forker) considerEvent(event *Event) {
 	switch e := *event; e.Type {
-	case TaskPaused, TaskResumed, StepHeld, StepReleased, CancelAsked, TaskEnded, PermitGranted:
+	case TaskPaused, TaskResumed, StepHeld, StepReleased, CancelRequested, TaskEnded, PermitGranted:
 	case SignalReceived:
 		if f.s.scopes[e.Scope] != nil && !f.closedGraphs[e.Scope] && !f.answersAgain(event) {
 			f.sharedSignals[len(f.plan.Events)] = event
@@ -215,12 +218,17 @@ func (f *forker) considerEvent(event *Event) {
 		f.shareEntered(e)
 	case StepEnded:
 		f.shareEnded(e)
-	case UnitsAppended, AttemptsStarted:
+	case StepRecorded:
+		f.shareRecorded(e)
+	case WaitStarted:
+		f.shareWait(e)
+	case AttemptHeld: // the function is called anew
+	case UnitsAppended, AttemptsDispatched:
 		if f.s.activeStep(e.Address()) != nil {
 			f.shareEvent(e)
 		}
 	default:
-		if _, u := f.s.findAttempt(e.Address()); u != nil {
+		if _, u := f.s.findAttempt(e.Address()); u != nil && !f.closedGraphs[e.Scope] {
 			f.shareEvent(e)
 		}
 	}
@@ -256,7 +264,7 @@ func (f *forker) shareEvent(e Event) {
 func (f *forker) shareEntered(e Event) {
 	sc := f.s.scopes[e.Scope]
 	if sc == nil || f.closedGraphs[e.Scope] {
-		f.redoFrom(&e, ForkAfter)
+		f.redoFrom(&e, ForkDownstream)
 		return
 	}
 	if why := f.redoReason(sc, &e); why != "" {
@@ -275,11 +283,11 @@ func (f *forker) redoReason(sc *Scope, e *Event) ForkReason {
 	old, now := f.scopes[e.Scope].Nodes[e.Node], sc.Plan.Nodes[e.Node]
 	switch {
 	case f.undone[e.stepAddress()] || f.isInsideUndone(e):
-		return ForkUndone
+		return ForkCompensated
 	case e.Scope == "" && f.from == e.Node && (sc.Plan.Dag != nil || e.Visit == f.visits):
-		return ForkAsked
+		return ForkRequested
 	case !f.leadsTo(sc, now, e) || e.Kept > 0 && now != nil && sc.reusableResults(now, e) != e.Kept:
-		return ForkAfter
+		return ForkDownstream
 	case old == nil || now == nil || !sameWork(f.scopes[e.Scope], old, sc.Plan, now):
 		return ForkChanged
 	}
@@ -345,7 +353,7 @@ func (f *forker) shareEnded(e Event) {
 			return
 		}
 	case st.Child != nil && (f.partlyShared[st.Child.Path] || f.endedWhole[st.Address()] && !st.Child.isOver()):
-		f.redoFrom(&e, ForkAfter)
+		f.redoFrom(&e, ForkDownstream)
 		return
 	}
 	if sc.Plan.Dag == nil {
@@ -392,7 +400,7 @@ func (f *forker) redirectEdge(sc *Scope, st *Step, e *Event) {
 func (f *forker) redoUnended(sc *Scope) {
 	for _, st := range sc.Active() {
 		if !f.redone[st.Address()] {
-			f.noteRedone(st.Address(), ForkUnended)
+			f.noteRedone(st.Address(), ForkUnfinished)
 		}
 		if st.Child != nil {
 			f.redoUnended(st.Child)
@@ -402,7 +410,7 @@ func (f *forker) redoUnended(sc *Scope) {
 
 // goOnFrom applies the history of another task to this one. Its work is done, so there are no
 // effects.
-func (d *decider) goOnFrom(f *Fork) {
+func (d taskDecider) goOnFrom(f *Fork) {
 	d.s.waits.log = nil // these approvals belong to the other task
 	for i := range f.Events {
 		d.events = append(d.events, f.Events[i])
@@ -414,7 +422,7 @@ func (d *decider) goOnFrom(f *Fork) {
 
 // signalShared sends the shared values that the fork was given. It runs after the repeated steps
 // were reset, so a step that is reset cannot consume a signal that the new visit waits for.
-func (d *decider) signalShared(f *Fork) {
+func (d taskDecider) signalShared(f *Fork) {
 	for _, key := range slices.Sorted(maps.Keys(f.Shared)) {
 		d.emitEvent(Event{Type: SignalReceived, Key: key, Output: orNull(f.Shared[key]), By: byFork})
 	}
@@ -445,4 +453,39 @@ func (f *Fork) Fit(p *Plan, l Limits) error {
 		return l.sharedFull(size)
 	}
 	return nil
+}
+
+// hasRecorded reports whether a function has a recorded step with a place, see CodeStep.Place.
+func (sc *Scope) hasRecorded(place string) bool {
+	return slices.ContainsFunc(sc.Code, func(s CodeStep) bool { return s.Place() == place })
+}
+
+// shareWait shares a wait of a function. It goes on in the fork, unless that continues from there.
+func (f *forker) shareWait(e Event) {
+	switch {
+	case f.s.scopes[e.Scope] == nil || f.closedGraphs[e.Scope]:
+	case e.Scope == "" && f.from != "" && (&CodeStep{Name: e.Node, Use: e.Visit}).Place() == f.from:
+		f.redoFrom(&e, ForkRequested)
+	default:
+		f.shareEvent(e)
+	}
+}
+
+// shareRecorded shares a recorded step of a function. From the step where the fork continues, the
+// function gets no more results, and so it does not end either.
+func (f *forker) shareRecorded(e Event) {
+	sc := f.s.scopes[e.Scope]
+	at := e.stepAddress()
+	switch {
+	case sc == nil || !sc.Plan.Code:
+		return
+	case f.closedGraphs[e.Scope]:
+		f.noteRedone(at, ForkDownstream)
+		return
+	case e.Scope == "" && f.from != "" && (&CodeStep{Name: e.Node, Use: e.Visit}).Place() == f.from:
+		f.redoFrom(&e, ForkRequested)
+		return
+	}
+	f.shareEvent(e)
+	f.plan.Keeps = append(f.plan.Keeps, ForkStep{Address: at})
 }

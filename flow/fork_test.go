@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // planOf compiles a definition in the flow style of YAML.
@@ -94,20 +94,20 @@ func TestAForkKeepsEqualStepsAndRepeatsChangedOnes(t *testing.T) {
 			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}},
 				b: {service: no, post: {output_key: b}}, c: {service: yes, post: {output_key: c}}},
 				edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`,
-			keeps: []string{"a"}, again: []string{"b changed", "c after"},
+			keeps: []string{"a"}, again: []string{"b changed", "c downstream"},
 			runs: []string{"no", "yes"}, result: `{"a":3,"b":false,"c":true}`,
 		},
 		"another order": {
 			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}},
 				b: {service: list, post: {output_key: b}}},
 				edges: [{from: a, action: default, to: b}]}`,
-			keeps: []string{"a", "b"}, again: []string{"c after"}, result: `{"a":3,"b":[1,{"x":2},null]}`,
+			keeps: []string{"a", "b"}, again: []string{"c downstream"}, result: `{"a":3,"b":[1,{"x":2},null]}`,
 		},
 		"a step between": {
 			definition: `{start: a, on_error: fail, nodes: {a: {service: echo, prep: {input_key: $params.val}, post: {output_key: a}}, new: {service: no, post: {output_key: new}},
 				b: {service: list, post: {output_key: b}}, c: {service: yes}},
 				edges: [{from: a, action: default, to: new}, {from: new, action: default, to: b}, {from: b, action: default, to: c}]}`,
-			keeps: []string{"a"}, again: []string{"b after", "c after"},
+			keeps: []string{"a"}, again: []string{"b downstream", "c downstream"},
 			runs: []string{"no", "list", "yes"}, result: `{"a":3,"new":false,"b":[1,{"x":2},null]}`,
 		},
 		"retries, and what to do about a failure": {
@@ -122,7 +122,7 @@ func TestAForkKeepsEqualStepsAndRepeatsChangedOnes(t *testing.T) {
 				b: {service: list, post: {output_key: b}}, c: {service: echo, prep: {input_key: $params.val}, post: {output_key: c}}},
 				edges: [{from: a, action: default, to: b}, {from: b, action: default, to: c}]}`,
 			from: "b", params: `{"val":7}`,
-			keeps: []string{"a"}, again: []string{"b asked", "c after"},
+			keeps: []string{"a"}, again: []string{"b requested", "c downstream"},
 			runs: []string{"list", "echo"}, result: `{"a":3,"b":[1,{"x":2},null],"c":7}`,
 		},
 	} {
@@ -151,7 +151,7 @@ func TestAForkOfADagRepeatsChangedNodesAndTheirDependents(t *testing.T) {
 	require.Equal(t, flow.TaskFailed, old.state.Status)
 	next, fork := old.forked(t, planOf(t, after), "", "")
 	require.ElementsMatch(t, []string{"a", "left"}, stepsOf(fork.Keeps))
-	require.ElementsMatch(t, []string{"b changed", "right after", "end after"}, stepsOf(fork.Again))
+	require.ElementsMatch(t, []string{"b changed", "right downstream", "end downstream"}, stepsOf(fork.Again))
 	services := did(next)
 	require.True(t, next.drain())
 	require.Equal(t, flow.TaskCompleted, next.state.Status, next.state.Error)
@@ -165,7 +165,7 @@ func TestAForkKeepsSubflowStepsAndCompletedUnits(t *testing.T) {
 		edges: [{from: x, action: default, to: y}, {from: y, action: default, to: z}]}}}}`
 	next, fork := history(t, before, `{}`, carryOut).forked(t, planOf(t, after), "", "")
 	require.Equal(t, []string{"sub/x"}, stepsOf(fork.Keeps))
-	require.Equal(t, []string{"sub/y changed", "sub/z after", "sub after"}, stepsOf(fork.Again))
+	require.Equal(t, []string{"sub/y changed", "sub/z downstream", "sub downstream"}, stepsOf(fork.Again))
 	services := did(next)
 	require.True(t, next.drain())
 	require.Equal(t, []string{"no", "yes"}, *services)
@@ -189,7 +189,7 @@ func TestAForkRepeatsUndoneSteps(t *testing.T) {
 	old := history(t, definition, `{"val":1}`, carryOut)
 	next, fork := old.forked(t, old.state.Plan, "", "")
 	require.Equal(t, []string{"a"}, stepsOf(fork.Keeps))
-	require.Equal(t, []string{"b undone", "c after"}, stepsOf(fork.Again))
+	require.Equal(t, []string{"b compensated", "c downstream"}, stepsOf(fork.Again))
 	services := did(next)
 	require.True(t, next.drain())
 	require.Equal(t, []string{"list", "boom", "yes"}, *services)
@@ -208,7 +208,7 @@ func TestAForkRepeatsAllUnitsOfAPartlyUndoneStep(t *testing.T) {
 	require.Equal(t, 3, undoneUnits(old))
 	next, fork := old.forked(t, old.state.Plan, "", "")
 	require.Empty(t, fork.Keeps)
-	require.Equal(t, []string{"a undone", "f after"}, stepsOf(fork.Again))
+	require.Equal(t, []string{"a compensated", "f downstream"}, stepsOf(fork.Again))
 	require.True(t, next.drain())
 	require.Equal(t, 3, undoneUnits(next), "its own alone")
 }
@@ -219,7 +219,7 @@ func TestAForkRepeatsAnUndoneBranch(t *testing.T) {
 	old := history(t, definition, `{}`, carryOut)
 	next, fork := old.forked(t, old.state.Plan, "", "")
 	require.Equal(t, []string{"a", "gate:B"}, stepsOf(fork.Keeps))
-	require.Equal(t, []string{"B/x undone", "B/y undone", "B undone", "z after"}, stepsOf(fork.Again))
+	require.Equal(t, []string{"B/x compensated", "B/y compensated", "B compensated", "z downstream"}, stepsOf(fork.Again))
 	services := did(next)
 	require.True(t, next.drain())
 	require.Equal(t, []string{"list", "yes", "boom", "no"}, *services)
@@ -375,7 +375,7 @@ func TestAForkRepeatsStepsWithOtherResults(t *testing.T) {
 		result              string
 	}{
 		"an output of another type": {dag, `a: {service: list}`,
-			`a: {service: list, output_type: text}`, []string{"a changed", "z after"}, `null`},
+			`a: {service: list, output_type: text}`, []string{"a changed", "z downstream"}, `null`},
 		"a choice that takes what is missing for null": {graph,
 			`{kind: subflow, post: {output_key: o}, flow: {on_missing: coerce, result: ` +
 				`"$shared.o", start: c, nodes: {c: {kind: choice, choice_cases: [{action: no, ` +
@@ -385,22 +385,22 @@ func TestAForkRepeatsStepsWithOtherResults(t *testing.T) {
 				`"$shared.o", start: c, nodes: {c: {kind: choice, choice_cases: [{action: no, ` +
 				`expr: {eq: [$params.none, null]}}]}, n: {service: no, post: {output_key: o}}}, ` +
 				`edges: [{from: c, action: no, to: n}]}}`,
-			[]string{"a/c changed", "a/n after", "a after", "z after"}, `{"o":null}`},
+			[]string{"a/c changed", "a/n downstream", "a downstream", "z downstream"}, `{"o":null}`},
 		"defaults of a flow inside": {graph,
 			`{kind: subflow, post: {output_key: o}, flow: {inputs: {k: int = 1}, start: x, ` +
 				`nodes: {x: {service: echo, prep: {input_key: $params.k}, post: {output_key: x}}}}}`,
 			`{kind: subflow, post: {output_key: o}, flow: {inputs: {k: int = 2}, start: x, ` +
 				`nodes: {x: {service: echo, prep: {input_key: $params.k}, post: {output_key: x}}}}}`,
-			[]string{"a changed", "a/x after", "z after"}, `{"o":{"x":2}}`},
+			[]string{"a changed", "a/x downstream", "z downstream"}, `{"o":{"x":2}}`},
 		"defaults of a branch": {dag, `a: {kind: branch, prep: {input_map: {j: $run.val}}, ` +
 			`flow: {inputs: {j: int, k: int = 1}, nodes: {x: {service: echo}}}}`,
 			`a: {kind: branch, prep: {input_map: {j: $run.val}}, flow: {inputs: {j: int, k: int ` +
-				`= 2}, nodes: {x: {service: echo}}}}`, []string{"prep:a changed", "a/x after",
-				"a after", "z after"}, `null`},
+				`= 2}, nodes: {x: {service: echo}}}}`, []string{"prep:a changed", "a/x downstream",
+				"a downstream", "z downstream"}, `null`},
 		"what an input is called": {"{input_shape: merged, " + dag[1:],
 			`b: {service: list, name: one}, a: {service: echo, depends_on: [b]}`,
 			`b: {service: list, name: two}, a: {service: echo, depends_on: [b]}`,
-			[]string{"a changed", "z after"}, `null`},
+			[]string{"a changed", "z downstream"}, `null`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := history(t, fmt.Sprintf(c.flow, c.before), `{"val":3}`, carryOut)
@@ -427,7 +427,7 @@ func TestAForkRunsNewNodesOfAnEndedSubflow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			next, fork := history(t, c.before, `{}`, carryOut).forked(t, planOf(t, c.after), "", "")
 			require.Equal(t, []string{"sub/x"}, stepsOf(fork.Keeps))
-			require.Equal(t, []string{"sub after", "z after"}, stepsOf(fork.Again))
+			require.Equal(t, []string{"sub downstream", "z downstream"}, stepsOf(fork.Again))
 			services := did(next)
 			require.True(t, next.drain())
 			require.Equal(t, []string{"no", "boom"}, *services)
@@ -450,7 +450,7 @@ func TestAForkWaitsAgainForTheSignalOfARepeatedStep(t *testing.T) {
 		tb.work()
 		require.Equal(t, flow.TaskFailed, tb.state.Status)
 		next, fork := tb.forked(t, tb.state.Plan, "a", "")
-		require.Equal(t, []string{"a asked", "b after"}, stepsOf(fork.Again), mode)
+		require.Equal(t, []string{"a requested", "b downstream"}, stepsOf(fork.Again), mode)
 		require.Equal(t, flow.StepStarted, next.stepsOf("")["a"].Status, mode)
 	}
 }

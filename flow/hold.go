@@ -7,7 +7,7 @@ import (
 
 // holdStep holds a node back from beginning, or releases it. It does nothing if the node is in the
 // wanted state.
-func (d *decider) holdStep(a Address, hold bool) error {
+func (d taskDecider) holdStep(a Address, hold bool) error {
 	sc := d.s.scopes[a.Scope]
 	switch {
 	case sc == nil || sc.Plan.Nodes[a.Node] == nil:

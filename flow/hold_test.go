@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 const chain = `{"mode":"dag","nodes":{"a":{"service":"%"},"b":{"service":"echo","depends_on":["a"]},"c":{"service":"echo","depends_on":["b"]},"x":{"service":"echo"}}}`
@@ -91,7 +91,7 @@ func TestOnlyAPendingStepCanBeHeld(t *testing.T) {
 }
 
 func TestAStepStaysHeldWhenItsSubflowIsRetried(t *testing.T) {
-	tb := newTable(t, flowtest.Plan(t, `{"start":"s","nodes":{"s":{"kind":"subflow","failure_strategy":"retry","max_retries":2,
+	tb := newTable(t, flowtest.Plan(t, `{"start":"s","nodes":{"s":{"kind":"subflow","failure_strategy":"retry","retry":{"max_attempts":2},
 		"flow":{"on_error":"fail_fast","nodes":{"a":{"service":"echo"},"b":{"service":"list","depends_on":["a"]},"c":{"service":"list"}}}}}}`))
 	_, err := tb.do(flow.Start{Version: "v"})
 	require.NoError(t, err)

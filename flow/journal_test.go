@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/definition"
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
-	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
@@ -84,7 +84,7 @@ func TestKeptJournalsAreReadForEver(t *testing.T) {
 }
 
 func (k *kept) check(t *testing.T) {
-	d, err := define.Parse([]byte(k.Definition))
+	d, err := definition.Parse([]byte(k.Definition))
 	require.NoError(t, err)
 	plan := compile.Lower(d, flow.Limits{}) // a published version is not checked again
 	h := flow.NewHistory("task-1", plan)
@@ -107,6 +107,7 @@ func (k *kept) check(t *testing.T) {
 func keepMissing(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
+	require.NotEmpty(t, scripts)
 	for _, script := range scripts {
 		name := strings.TrimSuffix(filepath.Base(script), ".txt")
 		file := fmt.Sprintf("testdata/journals/format%d.%d-%s.jsonl", flow.EventsFormat, flow.SnapshotFormat, name)

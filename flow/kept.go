@@ -27,11 +27,11 @@ type OwnKeys struct {
 
 // keepResults returns the reusable results of an ended step. Everything below the step has ended,
 // too.
-func (s *State) keepResults(st *Step, at int64) *Kept {
+func (s evolveState) keepResults(st *Step, at int64) *Kept {
 	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completedUnits()}
 	k.Since, k.OwnKeys = st.keyVisit(), st.OwnKeys
 	if st.Child != nil {
-		st.Child.cutActive(s, at)
+		st.Child.cutActive(s.State, at)
 		k.Child = st.Child
 	}
 	return k
@@ -40,9 +40,9 @@ func (s *State) keepResults(st *Step, at int64) *Kept {
 // cutActive ends the active steps of a scope, and everything below them, at the given time.
 func (sc *Scope) cutActive(s *State, at int64) {
 	for _, st := range sc.Active() {
-		s.forgetStep(st, at)
+		s.evolvePart().forgetStep(st, at)
 		sc.mode.deactivateStep(sc, st, at)
-		sc.mode.setKept(sc, st.Node, s.keepResults(st, at))
+		sc.mode.setKept(sc, st.Node, s.evolvePart().keepResults(st, at))
 	}
 }
 
@@ -115,14 +115,14 @@ func (st *Step) unitKeyVisit(unit int) int {
 	return st.keyVisit()
 }
 
-// originUnit returns the unit in the visit that the step continues. It returns the zero Address if
-// neither the step nor a scope around it continues a visit.
-func (st *Step) originUnit(unit int) Address {
+// originUnit returns the unit in the visit that the step continues. It returns nil if neither
+// the step nor a scope around it continues a visit.
+func (st *Step) originUnit(unit int) *Address {
 	scope, visit := st.scope.originPath(), st.unitKeyVisit(unit)
 	if visit == st.Visit && scope == st.scope.Path {
-		return Address{}
+		return nil
 	}
-	return Address{Scope: scope, Node: st.Key, Visit: visit, Unit: unit}
+	return &Address{Scope: scope, Node: st.Key, Visit: visit, Unit: unit}
 }
 
 // originPath returns the path of a scope, with the visits of the steps around it replaced by those
@@ -177,12 +177,12 @@ func (sc *Scope) reopenFailed(undone map[string]bool) {
 }
 
 // reopenScope makes a subflow retry the failed nodes of its dag. Held nodes stay held.
-func (s *State) reopenScope(e *Event) {
+func (s evolveState) reopenScope(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil {
 		return
 	}
-	sc.cutActive(s, e.At)
+	sc.cutActive(s.State, e.At)
 	var held []string
 	for i := range sc.Nodes {
 		if sc.Nodes[i].Held {
@@ -198,15 +198,16 @@ func (s *State) reopenScope(e *Event) {
 
 // retryTask makes a failed task continue. Failed nodes, the nodes that could not run because of
 // them, and undone nodes run again.
-func (s *State) retryTask(e *Event) {
+func (s evolveState) retryTask(e *Event) {
 	var undone map[string]bool
 	ended := cmp.Or(s.EndedAt, e.At) // a fork may come from a task that has not ended
-	s.Root.cutActive(s, ended)
+	s.Root.cutActive(s.State, ended)
 	if s.Closing != nil {
 		s.forgetScope(s.Closing.Scope, ended)
-		undone = s.forgetUndone()
+		undone = s.undoPart().forgetUndone()
 	}
-	s.Status, s.Error, s.EndedAt, s.CancelAt, s.Closing, s.Deadline, s.DeadlineLeft = TaskRunning, "", 0, 0, nil, 0, 0
+	s.Status, s.Error, s.EndedAt, s.CancelAt, s.CancelError = TaskRunning, "", 0, 0, ""
+	s.Closing, s.Deadline, s.DeadlineLeft = nil, 0, 0
 	if s.Plan.TimeoutMS > 0 {
 		s.Deadline = e.At + s.Plan.TimeoutMS
 	}

@@ -259,22 +259,22 @@ func (p *Plan) taskPermits(params json.RawMessage) json.RawMessage {
 
 // holderAddress returns the address of the task as a holder of permits. It changes with each start,
 // because every start requests the permits again.
-func (s *State) holderAddress() Address { return Address{Attempt: s.Asked} }
+func (s owedState) holderAddress() Address { return Address{Attempt: s.Asked} }
 
 // handleGranted continues an attempt or task that got its permit, or ends it because the key is
 // full. It ignores a permit that is no longer awaited.
-func (d *decider) handleGranted(c Granted) {
+func (d permitDecider) handleGranted(c Granted) {
 	if c.Node == "" {
-		d.taskGranted(c)
+		d.taskPart().taskGranted(c)
 		return
 	}
 	st, u := d.s.findAttempt(c.Address)
 	switch {
 	case d.s.Status.Ended() || u == nil || !u.Live.Permits.isAwaiting(c.Key):
 	case c.Refused:
-		d.settleAttempt(st, u, Report{Address: c.Address, Error: refusedText(u.Live.Permits.Next())})
+		d.attemptPart().settleAttempt(st, u, Report{Address: c.Address, Error: refusedText(u.Live.Permits.Next())})
 	case d.s.isCanceling():
-		d.cancelAttempt(st, u, c.Address)
+		d.taskPart().cancelAttempt(st, u, c.Address)
 	default:
 		e := st.newEvent(PermitGranted)
 		e.Unit, e.Attempt, e.Key = c.Unit, c.Attempt, c.Key
@@ -303,10 +303,10 @@ func (p *Permit) describeLimit() string {
 
 // taskGranted handles a permit for the task itself. A closing task ignores it, because it is a
 // repetition or comes too late. A retried task may close again before it has begun.
-func (d *decider) taskGranted(c Granted) {
+func (d taskDecider) taskGranted(c Granted) {
 	s := d.s
 	switch {
-	case s.Status.Ended() || s.Closing != nil || c.Address != s.holderAddress() || !s.Permits.isAwaiting(c.Key):
+	case s.Status.Ended() || s.Closing != nil || c.Address != s.owedPart().holderAddress() || !s.Permits.isAwaiting(c.Key):
 	// the task has not begun and ends now, because the decision about the cancel had no room for
 	// that
 	case s.isCanceling():
@@ -319,11 +319,11 @@ func (d *decider) taskGranted(c Granted) {
 }
 
 // evictHolder ends the oldest holder of a key, because a new request takes its place.
-func (d *decider) evictHolder(c Evict) {
+func (d permitDecider) evictHolder(c Evict) {
 	const text = "canceled: a newer one takes its place at %s"
 	if c.Node == "" {
-		if !d.s.Status.Ended() && c.Address == d.s.holderAddress() && d.s.Permits.isHolding(c.Key) && d.s.Closing == nil {
-			d.endTask(TaskCanceled, fmt.Sprintf(text, c.Key))
+		if !d.s.Status.Ended() && c.Address == d.s.owedPart().holderAddress() && d.s.Permits.isHolding(c.Key) && d.s.Closing == nil {
+			d.taskPart().endTask(TaskCanceled, fmt.Sprintf(text, c.Key))
 		}
 		return
 	}
@@ -334,11 +334,11 @@ func (d *decider) evictHolder(c Evict) {
 	if !u.Live.Permits.Waits() { // an attempt that waits for another permit has no carrier yet
 		d.effects = append(d.effects, st.withdrawEffect(c.Address, u))
 	}
-	d.settleAttempt(st, u, Report{Address: c.Address, Fatal: true, Error: fmt.Sprintf(text, c.Key)})
+	d.attemptPart().settleAttempt(st, u, Report{Address: c.Address, Fatal: true, Error: fmt.Sprintf(text, c.Key)})
 }
 
 // applyGranted records that a permit was given.
-func (s *State) applyGranted(e *Event) {
+func (s evolveState) applyGranted(e *Event) {
 	if e.Node == "" {
 		if s.Permits.isAwaiting(e.Key) && e.Attempt == s.Asked {
 			s.Permits = &Permits{List: s.Permits.List, Got: s.Permits.Got + 1, AskedAt: e.At}
@@ -358,7 +358,7 @@ func (s *State) applyGranted(e *Event) {
 }
 
 // applyPermitsAsked records the permits that the task needs before it begins.
-func (s *State) applyPermitsAsked(e *Event) {
+func (s evolveState) applyPermitsAsked(e *Event) {
 	if list := decodePermits(e); list != nil {
 		s.Permits = &Permits{List: list, AskedAt: e.At}
 		s.Asked++
@@ -366,7 +366,7 @@ func (s *State) applyPermitsAsked(e *Event) {
 }
 
 // appendAsk adds the request for the permit that the task waits for.
-func (s *State) appendAsk(effects []Effect) []Effect {
+func (s owedState) appendAsk(effects []Effect) []Effect {
 	if !s.Permits.Waits() {
 		return effects
 	}

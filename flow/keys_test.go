@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // keyed starts a task of a flow with keys.
@@ -55,7 +55,7 @@ func TestAJobIsDispatchedWhenItHasItsPermit(t *testing.T) {
 }
 
 func TestEachAttemptRequestsItsPermitAndRetryDelaysHoldNone(t *testing.T) {
-	tb := keyed(t, `{start: a, nodes: {a: {service: third, max_retries: 2, wait_ms: 100, `+
+	tb := keyed(t, `{start: a, nodes: {a: {service: third, retry: {max_attempts: 3, delay: 100ms}, `+
 		`concurrency: {limit: 1}, rate: {limit: 5, per: 1s}}}}`, `{}`)
 	at := flow.Address{Node: "a", Visit: 1, Attempt: 1}
 	for attempt := 1; attempt <= 3; attempt++ {
@@ -139,6 +139,24 @@ func TestAPermitStartsNothingDuringAGentleCancel(t *testing.T) {
 		require.Equal(t, flow.TaskEnded, decision.Events[0].Type)
 		require.Equal(t, flow.TaskCanceled, tb.state.Status)
 	}
+}
+
+func TestAClaimBeginsNothingDuringAGentleCancel(t *testing.T) {
+	tb := keyed(t, `{start: a, nodes: {a: {service: s, exec_type: queue}}}`, `{}`)
+	var offered flow.Address
+	for at := range tb.jobs {
+		offered = at
+	}
+	short := flow.Env{Now: epoch, Member: "m1", Limits: flow.Limits{Events: 1}}
+	decision, err := flow.Decide(tb.state, flow.Cancel{Gently: true}, short)
+	require.NoError(t, err)
+	require.Equal(t, flow.Proceed{}, decision.More, "the decision has no room for the end of the attempt")
+	_, err = flow.Decide(tb.state, flow.Claim{Address: offered, Worker: "w", Token: "t", Until: epoch + 1}, short)
+	require.ErrorIs(t, err, flow.ErrOver)
+	decision, err = flow.Decide(tb.state, flow.Proceed{}, flow.Env{Now: epoch, Member: "m1"})
+	require.NoError(t, err)
+	require.Equal(t, []flow.EventType{flow.AttemptEnded, flow.TaskEnded},
+		[]flow.EventType{decision.Events[0].Type, decision.Events[1].Type})
 }
 
 func TestATaskThatWaitsIsCanceledAtOnce(t *testing.T) {

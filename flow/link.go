@@ -8,13 +8,13 @@ import (
 )
 
 // linkPlan rebuilds the data that derives from the exported fields and the plan.
-func (s *State) linkPlan(plan *Plan) error {
+func (s linkState) linkPlan(plan *Plan) error {
 	s.Plan = plan
 	s.linkRoot()
-	if err := s.Root.mode.linkScope(s, s.Root); err != nil {
+	if err := s.Root.mode.linkScope(s.State, s.Root); err != nil {
 		return err
 	}
-	if err := s.checkUndoables(); err != nil {
+	if err := s.undoPart().checkUndoables(); err != nil {
 		return err
 	}
 	if s.Closing == nil {
@@ -24,12 +24,12 @@ func (s *State) linkPlan(plan *Plan) error {
 		return fmt.Errorf("flow: a snapshot of task %s compensates, which its flow does not", s.Task)
 	}
 	s.linkClosing()
-	s.unfoldUndo()
-	return s.Closing.Scope.mode.linkScope(s, s.Closing.Scope)
+	s.undoPart().unfoldUndo()
+	return s.Closing.Scope.mode.linkScope(s.State, s.Closing.Scope)
 }
 
 // linkStep links an active step, its units and the scope inside.
-func (s *State) linkStep(sc *Scope, st *Step) error {
+func (s linkState) linkStep(sc *Scope, st *Step) error {
 	if st.Node = sc.Plan.Nodes[st.Key]; st.Node == nil {
 		return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
 	}
@@ -43,20 +43,20 @@ func (s *State) linkStep(sc *Scope, st *Step) error {
 	st.unfoldUnits()
 	if !s.Status.Ended() {
 		if !s.isDraining() {
-			s.addWaiting(st)
+			s.evolvePart().addWaiting(st)
 		}
 		st.manualUnits = st.countManual()
-		s.trackManual(st)
+		s.evolvePart().trackManual(st)
 	}
 	if st.Child == nil {
 		return nil
 	}
 	s.linkChild(st)
-	return st.Child.mode.linkScope(s, st.Child)
+	return st.Child.mode.linkScope(s.State, st.Child)
 }
 
 // linkRoot sets the fields of the root that derive from the task.
-func (s *State) linkRoot() {
+func (s linkState) linkRoot() {
 	s.Root.Plan, s.Root.mode, s.Root.lost = s.Plan.Root, modeOf(s.Plan.Root), &s.lost
 	s.Root.mode.bindInputs(s.Root, s.Params, s.Params)
 	s.Root.size = s.Root.sharedSize()
@@ -64,18 +64,18 @@ func (s *State) linkRoot() {
 }
 
 // linkClosing lets the closing scope write into the shared of the root.
-func (s *State) linkClosing() {
+func (s linkState) linkClosing() {
 	if s.Root.Shared == nil {
 		s.Root.Shared = map[string]json.RawMessage{}
 	}
 	sc := s.Closing.Scope
-	sc.Plan, sc.Params, sc.Shared, sc.size, sc.task = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size, s
+	sc.Plan, sc.Params, sc.Shared, sc.size, sc.task = s.Plan.Closing, objectOr(s.Params), s.Root.Shared, s.Root.size, s.State
 	sc.mode, sc.lost = closingMode{}, &s.lost
 	s.scopes[sc.Path] = sc
 }
 
 // linkChild sets the fields of a step's child scope that derive from the step.
-func (s *State) linkChild(st *Step) {
+func (s linkState) linkChild(st *Step) {
 	c := st.Child
 	c.Plan, c.mode, c.parent, c.depth, c.overAt, c.lost = st.Node.Sub, modeOf(st.Node.Sub), st, st.scope.depth+1, 0, &s.lost
 	params, run := st.childInputs()
@@ -100,7 +100,7 @@ func (st *Step) childInputs() (params, run json.RawMessage) {
 func (st *Step) declaredInputs() json.RawMessage {
 	params, run := st.scope.mode.childInputs(st)
 	switch sub := st.Node.Sub; {
-	case sub.Mode() == ModeGraph:
+	case sub.Dag == nil:
 		return sub.Inputs.Only(params)
 	case len(st.Input) > 0:
 		return run

@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // carried returns a task with a job that member m has dispatched.
 func carried(t *testing.T) (s *flow.State, do func(flow.Command) []flow.Effect) {
-	s = flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"http","service":"s"}}}`))
+	s = flow.NewState("t", flowtest.Plan(t, `{"start":"a","nodes":{"a":{"exec_type":"push","service":"s"}}}`))
 	do = func(c flow.Command) []flow.Effect {
 		d, err := flow.Decide(s, c, flow.Env{Now: 1_000, Member: "m"})
 		require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestAJobOfALostCarrierIsRedeliveredUpToTheLimit(t *testing.T) {
 
 func TestAdoptedWorkIsRedeliveredWithoutLimit(t *testing.T) {
 	for name, node := range map[string]string{
-		"work outside": `{"exec_type":"outside","service":"s"}`,
+		"work outside": `{"exec_type":"external","service":"s"}`,
 		"a container":  `{"exec":{"type":"container","image":"i","command":["x"]}}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 const sized = `
@@ -73,7 +73,7 @@ func TestAFailedConditionIsNotRetried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := newTable(t, flowtest.Plan(t, "start: s\nnodes: {s: {kind: subflow, "+
-				"failure_strategy: retry, max_retries: 5, flow: {"+inside+"}}}\n"))
+				"failure_strategy: retry, retry: {max_attempts: 5}, flow: {"+inside+"}}}\n"))
 			tb.toTheEnd()
 			require.Equal(t, flow.TaskFailed, tb.state.Status)
 			require.Equal(t, 2, tb.state.Steps, "the condition, and the subflow")

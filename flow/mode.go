@@ -9,19 +9,23 @@ type Mode string
 const (
 	ModeGraph Mode = "graph" // by edges: one node after another
 	ModeDag   Mode = "dag"   // by dependencies: each node when its dependencies have ended
+	ModeCode  Mode = "code"  // by a function: its steps come from the journal
 )
 
 // Mode returns the mode of the scope.
 func (p *PlanScope) Mode() Mode {
-	if p.Dag != nil {
+	switch {
+	case p.Dag != nil:
 		return ModeDag
+	case p.Code:
+		return ModeCode
 	}
 	return ModeGraph
 }
 
-// scopeMode contains all differences between the scopes of a task. A scope has one of three modes:
-// graphMode, dagMode, or closingMode for the closing scope. closingMode is graphMode with another
-// order of steps.
+// scopeMode contains all differences between the scopes of a task. A scope has one of four modes:
+// graphMode, dagMode, codeMode, or closingMode for the closing scope. codeMode is graphMode with
+// the steps of a function. closingMode is graphMode with another order of steps.
 type scopeMode interface {
 	// Deciding: the next steps. See decidingMode.
 	canRedoUndone() bool // reports whether a retried task can repeat undone steps
@@ -65,19 +69,22 @@ type scopeMode interface {
 
 // decidingMode is the part of a mode that decides. It is not part of scopeMode: a decider passed
 // through an interface would be allocated on the heap for every decision. So decider.beginNext,
-// finishStep and endSingle distinguish the three modes themselves.
+// finishStep and endSingle distinguish the modes themselves.
 type decidingMode interface {
 	beginNext(d *decider, sc *Scope)                  // starts the next node
 	finishStep(d *decider, st *Step, how stepOutcome) // ends a step and continues after it
 	endSingle(d *decider, st *Step)                   // ends a step whose only unit has ended
 }
 
-var _ = []decidingMode{graphMode{}, dagMode{}, closingMode{}}
+var _ = []decidingMode{graphMode{}, dagMode{}, codeMode{}, closingMode{}}
 
 // modeOf returns the mode of a scope that is not a closing scope.
 func modeOf(p *PlanScope) scopeMode {
-	if p.Mode() == ModeDag {
+	switch p.Mode() {
+	case ModeDag:
 		return dagMode{}
+	case ModeCode:
+		return codeMode{}
 	}
 	return graphMode{}
 }

@@ -14,11 +14,11 @@ type dagMode struct{}
 // beginNext decides about the first ready node.
 func (dagMode) beginNext(d *decider, sc *Scope) {
 	if sc.EnterAt <= d.env.Now {
-		d.nextNode(sc)
+		d.dagPart().nextNode(sc)
 	}
 }
 
-func (dagMode) finishStep(d *decider, st *Step, how stepOutcome) { d.finishDag(st, how) }
+func (dagMode) finishStep(d *decider, st *Step, how stepOutcome) { d.dagPart().finishDag(st, how) }
 
 func (dagMode) canRedoUndone() bool { return true }
 

@@ -13,11 +13,11 @@ type graphMode struct{}
 func (graphMode) beginNext(d *decider, sc *Scope) {
 	switch {
 	case sc.Step != nil:
-		d.startUnits(sc.Step)
+		d.attemptPart().startUnits(sc.Step)
 	case sc.Cursor == "": // the scope had ended; the retry is for a failed finally
-		d.scopeEnded(sc)
+		d.stepPart().scopeEnded(sc)
 	case sc.EnterAt <= d.env.Now:
-		d.enterCursor(sc)
+		d.stepPart().enterCursor(sc)
 	}
 }
 
@@ -33,7 +33,7 @@ func (graphMode) finishStep(d *decider, st *Step, how stepOutcome) {
 	d.emitEvent(e)
 	switch {
 	case sc.Cursor == "":
-		d.scopeEnded(sc)
+		d.stepPart().scopeEnded(sc)
 	case e.Due > d.env.Now:
 		d.effects = append(d.effects, Alarm{At: e.Due, Address: Address{Scope: sc.Path, Node: e.Next}, Kind: AlarmEnter})
 	default:
@@ -63,7 +63,7 @@ func followEdge(_ *Scope, n *PlanNode, how stepOutcome) (next, reason string) {
 		return "", ""
 	}
 	if next = n.nextAfter(how.action); next != "" {
-		reason = ReasonFollowed
+		reason = ReasonIgnored
 	}
 	return next, reason
 }
@@ -102,10 +102,10 @@ func (d *decider) retryAt(sc *Scope) int64 {
 func (graphMode) endSingle(d *decider, st *Step) {
 	u := &st.Units[0]
 	if u.Status == UnitFailed {
-		d.finishStep(st, stepOutcome{failed: cmp.Or(u.Error.Text, "failed")})
+		d.stepPart().finishStep(st, stepOutcome{failed: cmp.Or(u.Error.Text, "failed")})
 		return
 	}
-	d.finishStep(st, stepOutcome{posts: true, action: st.resultAction(u.Output)})
+	d.stepPart().finishStep(st, stepOutcome{posts: true, action: st.resultAction(u.Output)})
 }
 
 func (graphMode) canRedoUndone() bool { return false }
@@ -136,7 +136,7 @@ func (graphMode) activateStep(sc *Scope, st *Step) {
 
 // applyStepEnded moves the cursor.
 func (graphMode) applyStepEnded(s *State, sc *Scope, e *Event) {
-	st := s.postAndForget(sc, e)
+	st := s.evolvePart().postAndForget(sc, e)
 	if st == nil {
 		return
 	}
@@ -144,8 +144,8 @@ func (graphMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	if sc.Idle++; !st.isIdle() || e.Due > e.At {
 		sc.Idle, sc.Worked = 0, true
 	}
-	if e.Reason == ReasonFollowed {
-		s.noteFollowed(e)
+	if e.Reason == ReasonIgnored {
+		s.evolvePart().noteFollowed(e)
 	}
 	if e.Attempt > 0 {
 		sc.Retries = e.Attempt
@@ -154,13 +154,13 @@ func (graphMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 		sc.failAt(st, e)
 	}
 	if e.Attempt > 0 || sc.FailedAt != "" { // it is retried, or may be
-		sc.Kept = s.keepResults(st, e.At)
+		sc.Kept = s.evolvePart().keepResults(st, e.At)
 	}
 }
 
 // postAndForget writes the output of an ending step where its post says, and drops everything below
 // the step. It returns nil if the step is not active.
-func (s *State) postAndForget(sc *Scope, e *Event) *Step {
+func (s evolveState) postAndForget(sc *Scope, e *Event) *Step {
 	st := s.activeStep(e.Address())
 	if st == nil {
 		return nil
@@ -174,7 +174,7 @@ func (s *State) postAndForget(sc *Scope, e *Event) *Step {
 		sc.postOutput(st, e, result)
 	}
 	if completed {
-		s.keepForUndo(sc, st.Node, st.Visit, st, st.stepInput, result)
+		s.undoPart().keepForUndo(sc, st.Node, st.Visit, st, st.stepInput, result)
 	}
 	sc.recordPast(st, StepStatus(e.Status), e.Reason, e.Error, e.At)
 	s.forgetStep(st, e.At)
@@ -195,7 +195,7 @@ func (graphMode) linkScope(s *State, sc *Scope) error {
 	if sc.Step == nil {
 		return nil
 	}
-	return s.linkStep(sc, sc.Step)
+	return s.linkPart().linkStep(sc, sc.Step)
 }
 
 func (graphMode) activeSteps(sc *Scope) []*Step {

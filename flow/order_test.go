@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // TestTheOrderOfCompletionsDoesNotMatter runs the same random dag in several orders. All of them

@@ -120,7 +120,7 @@ type externalJSON struct {
 
 // waitsOutside reports whether a report makes its attempt wait for external jobs. If the list of
 // jobs is incomplete, the report becomes a failure.
-func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
+func (d externalDecider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 	jobs, output := c.Deferred, c.Output
 	if len(jobs) == 0 && st.Node.Deferred {
 		var err error
@@ -149,7 +149,7 @@ func (d *decider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 
 // cancelOrphaned cancels the external jobs that a starter has created for an attempt that is over.
 // It ignores an attempt that still waits, because that already has these jobs.
-func (d *decider) cancelOrphaned(c *Report) {
+func (d externalDecider) cancelOrphaned(c *Report) {
 	if _, u := d.s.findAttempt(c.Address); len(c.Deferred) == 0 || u != nil && !d.s.Status.Ended() || checkExternals(c.Deferred) != nil {
 		return
 	}
@@ -209,7 +209,7 @@ func decodeExternals(e *Event) []externalJSON {
 
 // externalEnded records the end of an external job. The attempt ends with the last of its jobs, or
 // with the first that failed.
-func (d *decider) externalEnded(c ExternalEnded) error {
+func (d externalDecider) externalEnded(c ExternalEnded) error {
 	st, u := d.s.findAttempt(c.Address)
 	if d.s.Status.Ended() || u == nil || u.Live.Outside == nil || !u.Live.Outside.isAwaiting(c.Index) {
 		return nil
@@ -222,7 +222,7 @@ func (d *decider) externalEnded(c ExternalEnded) error {
 	if c.Error == "" || c.BeganAt > 0 {
 		d.noteWorkStarted(st, u, c.Address, c.BeganAt)
 	}
-	e := st.newEvent(ExternalOver)
+	e := st.newEvent(ExternalJobEnded)
 	e.Unit, e.Attempt, e.Index, e.Output, e.Error = c.Unit, c.Attempt, c.Index, c.Output, truncateText(c.Error, maxErrorText)
 	d.emitEvent(e)
 	r := Report{Address: c.Address, Worker: x.Worker, URL: x.URL, Log: x.Log, Metrics: c.Metrics}
@@ -235,11 +235,11 @@ func (d *decider) externalEnded(c ExternalEnded) error {
 	default:
 		r.Output = x.attemptOutput()
 	}
-	return d.settleResult(st, u, r)
+	return d.attemptPart().settleResult(st, u, r)
 }
 
 // noteWorking records that an attempt is being carried out elsewhere.
-func (d *decider) noteWorking(c Working) {
+func (d externalDecider) noteWorking(c Working) {
 	if st, u := d.s.findAttempt(c.Address); u != nil && !d.s.Status.Ended() && !u.Live.Permits.Waits() {
 		d.noteWorkStarted(st, u, c.Address, c.At)
 	}
@@ -247,7 +247,7 @@ func (d *decider) noteWorking(c Working) {
 
 // noteWorkStarted records, once, since when an attempt is carried out elsewhere. The time is never
 // before the hand-over, whatever the clock there shows.
-func (d *decider) noteWorkStarted(st *Step, u *Unit, a Address, at int64) {
+func (d externalDecider) noteWorkStarted(st *Step, u *Unit, a Address, at int64) {
 	since := u.Live.StartedAt
 	switch x := u.Live.Outside; {
 	case u.Live.Heard:
@@ -257,7 +257,7 @@ func (d *decider) noteWorkStarted(st *Step, u *Unit, a Address, at int64) {
 	case !st.unitExec(a.Unit).ByFiles() || u.Status != UnitRunning:
 		return
 	}
-	e := st.newEvent(AttemptBegun)
+	e := st.newEvent(AttemptStarted)
 	e.Unit, e.Attempt, e.Until = a.Unit, a.Attempt, max(min(at, d.env.Now), since)
 	d.emitEvent(e)
 }
@@ -269,7 +269,7 @@ func (x *Exec) Begins(e *Event) bool {
 	switch e.Type {
 	case AttemptClaimed:
 		return true
-	case AttemptBegun:
+	case AttemptStarted:
 		return e.Until > 0 || !x.ByFiles()
 	case AttemptDeferred:
 		return !areAllPending(decodeExternals(e))
@@ -304,7 +304,7 @@ func (x *Outside) attemptOutput() json.RawMessage {
 }
 
 // recallOutside cancels the external jobs of an attempt that have not ended.
-func (d *decider) recallOutside(u *Unit, a Address) {
+func (d externalDecider) recallOutside(u *Unit, a Address) {
 	if left := u.Live.Outside.openIndexes(); len(left) > 0 {
 		d.effects = append(d.effects, Recall{Address: a, Indexes: left})
 	}
@@ -349,7 +349,7 @@ func (x *Outside) noteEnded(e *Event) {
 
 // appendTrack asks to follow the external jobs of an event. The attempt itself is no longer carried
 // out here.
-func (s *State) appendTrack(effects []Effect, e *Event) []Effect {
+func (s owedState) appendTrack(effects []Effect, e *Event) []Effect {
 	st := s.activeStep(e.Address())
 	if st == nil {
 		return effects
@@ -366,17 +366,85 @@ func (s *State) appendTrack(effects []Effect, e *Event) []Effect {
 // describeWait fills in a Wait with the external jobs that the attempt waits for. begun means that
 // the attempt is being carried out.
 func (x *Outside) describeWait(w Wait, begun bool) Wait {
-	w.For, w.Since = WaitsOutside, x.Since
+	w.For, w.Since = WaitsExternal, x.Since
 	first := &x.Jobs[x.openIndexes()[0]]
-	w.Text = fmt.Sprintf("%s %s has to end", first.Service, first.ID)
+	w.Text = fmt.Sprintf("external job %s %s must end", first.Service, first.ID)
 	if !begun {
-		w.Text = fmt.Sprintf("%s %s has to begin", first.Service, first.ID)
+		w.Text = fmt.Sprintf("external job %s %s must start", first.Service, first.ID)
 	}
 	if len(x.Jobs) > 1 {
-		w.Text = fmt.Sprintf("%d of %d jobs outside have yet to end, the first is %s %s", x.Left, len(x.Jobs), first.Service, first.ID)
+		w.Text = fmt.Sprintf("%d of %d external jobs have not ended; the first is %s %s", x.Left, len(x.Jobs), first.Service, first.ID)
 	}
 	return w
 }
 
-// WaitsOutside is the reason of a Wait for the end of an external job.
-const WaitsOutside = "outside"
+// WaitsExternal is the reason of a Wait for the end of an external job.
+const WaitsExternal = "external"
+
+// customHTTP is the service of an entry that has a url and no service_type.
+const customHTTP = "custom_http"
+
+// deferredIn returns the external jobs that an output names: {"deferred": [{"service_type": …,
+// "job_id": …, …}], "data": …}. The result is the later output of the attempt: data, or the whole
+// output if there is no data. A list without any object is a plain output.
+func deferredIn(output json.RawMessage) (jobs []External, result json.RawMessage, err error) {
+	if expr.KindOf(output) != expr.KindObject {
+		return nil, output, nil
+	}
+	list, found := expr.Field(output, "deferred")
+	if !found || expr.KindOf(list) != expr.KindArray {
+		return nil, output, nil
+	}
+	entries, _ := expr.Elements(list)
+	if !anyObject(entries) {
+		return nil, output, nil
+	}
+	for i, entry := range entries {
+		x, err := deferredEntry(i, entry)
+		if err != nil {
+			return nil, nil, err
+		}
+		jobs = append(jobs, x)
+	}
+	if data, found := expr.Field(output, "data"); found {
+		return jobs, data, nil
+	}
+	return jobs, output, nil
+}
+
+func anyObject(entries []json.RawMessage) bool {
+	for _, entry := range entries {
+		if expr.KindOf(entry) == expr.KindObject {
+			return true
+		}
+	}
+	return false
+}
+
+// deferredEntry decodes an entry of such a list. The tracker gets the whole entry as its data.
+func deferredEntry(i int, entry json.RawMessage) (External, error) {
+	if expr.KindOf(entry) != expr.KindObject {
+		return External{}, Errorf(Invalid, "deferred[%d] is %s: each job outside is an object "+
+			"with service_type and job_id", i, expr.KindOf(entry))
+	}
+	x := External{Service: textField(entry, "service_type"), ID: idField(entry, "job_id"), Data: entry}
+	if x.Service == "" && textField(entry, "url") != "" {
+		x.Service = customHTTP
+	}
+	switch {
+	case x.Service == "":
+		return External{}, Errorf(Invalid, "deferred[%d] has no service_type: name the service of the job %.80q", i, x.ID)
+	case x.ID == "":
+		return External{}, Errorf(Invalid, "deferred[%d] has no job_id: name the job of %.80s", i, x.Service)
+	}
+	return x, nil
+}
+
+// idField returns a field that is a text, or a number as written.
+func idField(obj json.RawMessage, key string) string {
+	v, _ := expr.Field(obj, key)
+	if expr.KindOf(v) == expr.KindNumber {
+		return string(v)
+	}
+	return textField(obj, key)
+}

@@ -7,13 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 const begunOutside = `
 start: a
 nodes:
-  a: {exec_type: outside, service: svc, post: {output_key: out}}
+  a: {exec_type: external, service: svc, post: {output_key: out}}
 `
 
 // handedOver returns a task whose attempt waits for external jobs, each of them pending or not.
@@ -31,7 +31,7 @@ func handedOver(t *testing.T, pending ...bool) *table {
 // begins returns the times of the events in a decision that record the begin of an attempt.
 func begins(d flow.Decision) (since []int64) {
 	for i := range d.Events {
-		if e := &d.Events[i]; e.Type == flow.AttemptBegun {
+		if e := &d.Events[i]; e.Type == flow.AttemptStarted {
 			since = append(since, e.Until)
 		}
 	}
@@ -47,12 +47,12 @@ func TestAnAttemptIsDispatchedUntilItsExternalJobRuns(t *testing.T) {
 		want    flow.UnitStatus
 		waits   string
 	}{
-		"its job has yet to begin":   {[]bool{true}, flow.UnitDispatched, "svc a has to begin"},
-		"its job is under way":       {[]bool{false}, flow.UnitRunning, "svc a has to end"},
-		"all of them have to begin":  {[]bool{true, true}, flow.UnitDispatched, "2 of 2 jobs outside have yet to end, the first is svc a"},
-		"one of them is under way":   {[]bool{true, false}, flow.UnitRunning, "2 of 2 jobs outside have yet to end, the first is svc a"},
-		"two of them are under way":  {[]bool{false, false}, flow.UnitRunning, "2 of 2 jobs outside have yet to end, the first is svc a"},
-		"the other one is under way": {[]bool{false, true}, flow.UnitRunning, "2 of 2 jobs outside have yet to end, the first is svc a"},
+		"its job has yet to begin":   {[]bool{true}, flow.UnitDispatched, "external job svc a must start"},
+		"its job is under way":       {[]bool{false}, flow.UnitRunning, "external job svc a must end"},
+		"all of them have to begin":  {[]bool{true, true}, flow.UnitDispatched, "2 of 2 external jobs have not ended; the first is svc a"},
+		"one of them is under way":   {[]bool{true, false}, flow.UnitRunning, "2 of 2 external jobs have not ended; the first is svc a"},
+		"two of them are under way":  {[]bool{false, false}, flow.UnitRunning, "2 of 2 external jobs have not ended; the first is svc a"},
+		"the other one is under way": {[]bool{false, true}, flow.UnitRunning, "2 of 2 external jobs have not ended; the first is svc a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := handedOver(t, tt.pending...)
@@ -203,12 +203,12 @@ func TestEventsThatBeginAnAttemptAreRecognized(t *testing.T) {
 		want bool
 	}{
 		"a claim":                       {outside, flow.Event{Type: flow.AttemptClaimed}, true},
-		"a start":                       {outside, flow.Event{Type: flow.AttemptsStarted}, false},
-		"a beginning":                   {outside, flow.Event{Type: flow.AttemptBegun}, true},
+		"a start":                       {outside, flow.Event{Type: flow.AttemptsDispatched}, false},
+		"a beginning":                   {outside, flow.Event{Type: flow.AttemptStarted}, true},
 		"work that goes on":             {outside, jobs(`[{"service":"s","id":"j"}]`), true},
 		"work that is pending":          {outside, jobs(`[{"service":"s","id":"j","pending":true}]`), false},
-		"a program that is started":     {program, flow.Event{Type: flow.AttemptBegun}, false},
-		"a program that is heard of":    {program, flow.Event{Type: flow.AttemptBegun, Until: 1}, true},
+		"a program that is started":     {program, flow.Event{Type: flow.AttemptStarted}, false},
+		"a program that is heard of":    {program, flow.Event{Type: flow.AttemptStarted, Until: 1}, true},
 		"a container that is heard of":  {flow.Exec{Type: flow.ExecContainer}, jobs(`[{"service":"container","id":"j"}]`), true},
 		"an event that does not fit it": {outside, jobs(`{`), true},
 	} {

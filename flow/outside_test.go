@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 const deferring = `
@@ -54,7 +54,7 @@ func TestAnAttemptWaitsForAllExternalJobsAndEndsWithItsData(t *testing.T) {
 	tb := deferred(t, twoJobs)
 	wait := flow.Waiting(tb.state)
 	require.Len(t, wait, 1)
-	require.Equal(t, []string{"outside", "2 of 2 jobs outside have yet to end, the first is s j1"}, []string{wait[0].For, wait[0].Text})
+	require.Equal(t, []string{"external", "2 of 2 external jobs have not ended; the first is s j1"}, []string{wait[0].For, wait[0].Text})
 	due, idle := flow.Idle(tb.state)
 	require.True(t, idle, "nobody carries it out")
 	require.Equal(t, tb.state.Live(first()).Due, due)
@@ -138,7 +138,7 @@ func TestOutputsThatMayNameExternalJobs(t *testing.T) {
 		"a list by itself is a plain output": {output: `[{"service_type": "s", "job_id": "j"}]`,
 			out: `[{"service_type": "s", "job_id": "j"}]`},
 		"an entry without service_type fails": {output: `{"deferred": [{"job_id": "j1"}]}`,
-			err: `deferred[0] has no service_type: say which service the job "j1" is with`},
+			err: `deferred[0] has no service_type: name the service of the job "j1"`},
 		"one of them without it fails": {output: `{"deferred": [{"service_type": "s", ` +
 			`"job_id": "j"}, {"job_id": "j2"}]}`, err: "deferred[1] has no service_type"},
 		"one that is no object fails": {output: `{"deferred": [{"service_type": "s", ` +

@@ -29,7 +29,8 @@ type PlanScope struct {
 	Start string
 	Nodes map[string]*PlanNode
 	Flat  bool // body of a subflow: prep keys are flat, and the child's params win over the task's
-	Dag   *Dag // nil in graph mode
+	Dag   *Dag // nil in the other modes
+	Code  bool // code mode: its only node is a function, which asks for steps
 
 	// Pocketflow reports whether a scope of graph mode keeps the behaviour of PocketFlow where that
 	// is less strict than ours. It is set for versions with that profile.
@@ -131,7 +132,7 @@ type ExecType string
 
 // Values of ExecType. The compiler rejects all others, so a plan never contains one.
 const (
-	ExecHTTP    ExecType = "http"   // to an attached or push worker
+	ExecPush    ExecType = "push"   // to an attached or push worker
 	ExecRemote  ExecType = "remote" // to an attached worker
 	ExecQueue   ExecType = "queue"
 	ExecFunc    ExecType = "local_func"
@@ -141,9 +142,12 @@ const (
 	// function of a shared library that the member calls in a separate process, from exec
 	ExecLibrary ExecType = "library"
 	// started in another system, which the member knows by the name of the service
-	ExecOutside ExecType = "outside"
-	ExecWorker  ExecType = "worker" // program that an Ork worker at an address runs, from exec
-	ExecDirect  ExecType = "direct" // has no carrier: it is finished through the API
+	ExecExternal ExecType = "external"
+	ExecWorker   ExecType = "worker" // program that an Ork worker at an address runs, from exec
+	ExecDirect   ExecType = "direct" // has no carrier: it is finished through the API
+
+	// function that is a flow: it reports its steps while it runs, see CodeStep
+	ExecCode ExecType = "code"
 
 	// program with its own image, which the member runs on a container host, from exec
 	ExecContainer ExecType = "container"
@@ -153,7 +157,7 @@ const (
 func (x *Exec) Attachable() bool { return x.Type.Attachable() }
 
 // Attachable reports whether attached workers may get jobs of this type.
-func (t ExecType) Attachable() bool { return t == ExecRemote || t == ExecHTTP }
+func (t ExecType) Attachable() bool { return t == ExecRemote || t == ExecPush }
 
 // Started reports whether the jobs are programs that the member starts. The start of such a program
 // is stored. A program that has begun and is lost with its member counts as failed.
@@ -162,7 +166,7 @@ func (t ExecType) Started() bool { return t == ExecProcess || t == ExecPython ||
 // Adopted reports whether the work of a job outlives the member that started it. The next member
 // that is asked to start it finds it running. So a member that is lost with such a job is no sign
 // that the job killed it.
-func (t ExecType) Adopted() bool { return t == ExecOutside || t == ExecContainer }
+func (t ExecType) Adopted() bool { return t == ExecExternal || t == ExecContainer }
 
 // Programmed reports whether the jobs are programs, started by any component.
 func (t ExecType) Programmed() bool { return t.Started() || t == ExecWorker || t == ExecContainer }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/definition"
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
-	"github.com/troupe-engine/troupe/flow/define"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // heldBy returns the heap size of a plan, without the definition from which it was compiled.
@@ -25,7 +25,7 @@ func heldBy(t *testing.T, text string) (plan *flow.Plan, bytes int) {
 		return int(m.HeapAlloc)
 	}
 	before := heap()
-	d, _ := define.ParsePublished([]byte(text))
+	d, _ := definition.ParsePublished([]byte(text))
 	plan = compile.Lower(d, flow.Limits{})
 	after := heap()
 	runtime.KeepAlive(text)

@@ -64,7 +64,7 @@ const (
 // ByFiles reports whether the worker of the jobs reports its progress through files in an object
 // store.
 func (x *Exec) ByFiles() bool {
-	return x.Type == ExecOutside && x.Service == ObjectStore || x.Program != nil && x.Program.Report == ObjectStore
+	return x.Type == ExecExternal && x.Service == ObjectStore || x.Program != nil && x.Program.Report == ObjectStore
 }
 
 // MaxWarm is the maximum number of idle interpreters of a node.

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // TestPromisesHoldForAnyFlow runs random commands on random flows.

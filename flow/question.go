@@ -15,8 +15,8 @@ import (
 type Question struct {
 	Title, Text string
 	Form        *types.Form // type of the answer; nil if it is an action or any value
-	Show        []Shown     // values of the task to show to the person who decides
-	Assignees   []string    // people who should decide; others may, too
+	Show        []Shown     // values of the task to show to the deciding person
+	Assignees   []string    // people that should decide; others may, too
 }
 
 // Shown is a value of the task with its label.
@@ -170,7 +170,7 @@ func (r *questionReader) readReference(raw json.RawMessage, at string) (string, 
 	return ref, true
 }
 
-// OpenQuestion is a waiting approval with all information for the person who decides.
+// OpenQuestion is a waiting approval with all information for the deciding person.
 type OpenQuestion struct {
 	Question
 	// actions with an effect of their own, approved and rejected first; none with a form

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 const randomParams = `{"val": 3, "list":[1, 2, 3,{"x": 4}], "text":"h\u00e9 <&>\u2028", "big": 12345678901234567890, "action":"go"}`
@@ -129,7 +129,7 @@ func (tb *table) randomReport(d flowtest.Dice) flow.Report {
 // outside returns the attempts that wait for external jobs.
 func (tb *table) outside() (list []flow.Address) {
 	for _, w := range flow.Waiting(tb.state) {
-		if w.For == flow.WaitsOutside {
+		if w.For == flow.WaitsExternal {
 			list = append(list, w.Address)
 		}
 	}
@@ -246,7 +246,7 @@ func orderedEvents(events []flow.Event) error {
 	for i := range events {
 		e := &events[i]
 		switch e.Type {
-		case flow.AttemptsStarted:
+		case flow.AttemptsDispatched:
 			for u := e.Unit; u < e.Unit+e.Total; u++ {
 				a := e.Address()
 				a.Unit = u
@@ -255,7 +255,8 @@ func orderedEvents(events []flow.Event) error {
 				}
 				started = append(started, a)
 			}
-		case flow.AttemptBegun, flow.AttemptClaimed, flow.AttemptExtended, flow.AttemptNoted, flow.AttemptReturned, flow.AttemptEnded:
+		case flow.AttemptStarted, flow.AttemptClaimed, flow.AttemptExtended,
+			flow.AttemptStatusChanged, flow.AttemptRequeued, flow.AttemptEnded:
 			if !slices.Contains(started, e.Address()) {
 				return fmt.Errorf("%s of attempt %s, which was not started", e.Type, e.Address())
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // readable returns states with active steps of every kind. Each call of a function rebuilds its
@@ -113,13 +113,14 @@ var readers = map[string]func(s *flow.State){
 	"Step.Placed":     func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.Placed(nil) }) },
 	"Step.UnitName":   func(s *flow.State) { eachStep(s, func(st *flow.Step) { st.UnitName(0) }) },
 
-	"Waiting":        func(s *flow.State) { flow.Waiting(s) },
-	"Idle":           func(s *flow.State) { flow.Idle(s) },
-	"Parked":         func(s *flow.State) { flow.Parked(s) },
-	"Outstanding":    func(s *flow.State) { flow.Outstanding(s) },
-	"OutstandingTo":  func(s *flow.State) { flow.OutstandingTo(s, "m1") },
-	"OutstandingOf":  func(s *flow.State) { eachStep(s, func(st *flow.Step) { flow.OutstandingOf(s, st.Address(), "m") }) },
-	"EncodeSnapshot": func(s *flow.State) { flow.EncodeSnapshot(s).Bytes() },
+	"Waiting":         func(s *flow.State) { flow.Waiting(s) },
+	"Idle":            func(s *flow.State) { flow.Idle(s) },
+	"Parked":          func(s *flow.State) { flow.Parked(s) },
+	"Outstanding":     func(s *flow.State) { flow.Outstanding(s) },
+	"State.CodeStops": func(s *flow.State) { eachAttempt(s, func(a flow.Address) { s.CodeStops(a) }) },
+	"OutstandingTo":   func(s *flow.State) { flow.OutstandingTo(s, "m1") },
+	"OutstandingOf":   func(s *flow.State) { eachStep(s, func(st *flow.Step) { flow.OutstandingOf(s, st.Address(), "m") }) },
+	"EncodeSnapshot":  func(s *flow.State) { flow.EncodeSnapshot(s).Bytes() },
 	"NodePage": func(s *flow.State) {
 		flow.NodePage(s, s.Root, flow.StepQuery{Most: 10, Bytes: 1 << 20})
 	},

@@ -27,7 +27,7 @@ func (d *decider) referValues(e *Event) {
 		if len(e.Input) > 0 {
 			e.Input = d.env.Refer(e.Input)
 		}
-	case AttemptEnded, ExternalOver:
+	case AttemptEnded, ExternalJobEnded, StepRecorded:
 		e.Output = d.env.Refer(e.Output)
 	}
 }

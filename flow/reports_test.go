@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 const foreachInWindow = `
@@ -32,7 +32,7 @@ func TestSeveralReportsAreOneDecisionAndFillPlacesOnce(t *testing.T) {
 	}
 	d, err := tb.do(all)
 	require.NoError(t, err)
-	require.Equal(t, []flow.EventType{flow.AttemptEnded, flow.AttemptEnded, flow.AttemptEnded, flow.AttemptsStarted}, typesOf(d.Events))
+	require.Equal(t, []flow.EventType{flow.AttemptEnded, flow.AttemptEnded, flow.AttemptEnded, flow.AttemptsDispatched}, typesOf(d.Events))
 	require.Equal(t, 3, d.Events[3].Total)
 }
 

@@ -37,4 +37,4 @@ func (w *Rewind) Idle(*State) bool { return false }
 func (w *Rewind) Done() bool { return w.done }
 
 // HasBegun reports whether a scope with the path exists or existed.
-func (s *State) HasBegun(path string) bool { return s.phaseOf(path) != phaseAhead }
+func (s *State) HasBegun(path string) bool { return s.viewPart().phaseOf(path) != phaseAhead }

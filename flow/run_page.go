@@ -139,7 +139,7 @@ func (p *RunPage) Busy() bool { return !p.full && p.onlyAttempt.Node == "" }
 
 // Idle reports whether no further run of the page begins or ends before the later state.
 func (p *RunPage) Idle(later *State) bool {
-	if !p.full && (p.onlyAttempt.Node == "" || len(p.Runs) == 0 && later.hasBegun(p.onlyAttempt)) {
+	if !p.full && (p.onlyAttempt.Node == "" || len(p.Runs) == 0 && later.viewPart().hasBegun(p.onlyAttempt)) {
 		return false
 	}
 	if len(p.live)+len(p.closing) > 0 && later.Status.Ended() {

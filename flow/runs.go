@@ -20,9 +20,9 @@ const (
 // NodeRun is a row of a task's history in the form for users.
 type NodeRun struct {
 	Address
-	// unit of the visit that this visit continues, used for the key; zero if the visit continues
+	// unit of the visit that this visit continues, used for the key; nil if the visit continues
 	// none
-	Since     Address
+	Since     *Address
 	Kind      RunKind
 	Node      *PlanNode // nil for a task canceled between two nodes
 	Branch    string    // name of the unit
@@ -84,9 +84,14 @@ func (h *History) Apply(e *Event) {
 	case ScopeRetried:
 		h.cancelIn(e.Scope, e.At)
 		Evolve(h.State, e)
-	case AttemptsStarted:
+	case AttemptsDispatched:
 		Evolve(h.State, e)
 		h.addStarted(e)
+	case StepRecorded:
+		Evolve(h.State, e)
+		if r := recordedRun(e); CodeKind(e.Action) != CodeRetry && h.page.canContain(r.Address) {
+			h.addRun(r)
+		}
 	default:
 		Evolve(h.State, e)
 		h.noteAttempt(e)
@@ -116,14 +121,14 @@ func (h *History) noteAttempt(e *Event) {
 	switch e.Type {
 	case AttemptClaimed:
 		r.Worker, r.ClaimedAt = e.Worker, e.At
-	case AttemptBegun:
+	case AttemptStarted:
 		h.noteBegun(r, e)
-	case AttemptNoted:
+	case AttemptStatusChanged:
 		r.Note = e.Note
 	case AttemptDeferred:
 		r.Metrics, r.Worker, r.URL = e.Metrics, e.Worker, e.URL
 		h.noteBegun(r, e)
-	case AttemptReturned:
+	case AttemptRequeued:
 		r.Worker, r.Note, r.ClaimedAt, r.BegunAt, r.Lost = "", "", 0, 0, e.Total
 	case AttemptEnded:
 		r.Status, r.Output, r.Error, r.EndedAt = AttemptStatus(e.Status), e.Output, e.Error, e.At

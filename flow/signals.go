@@ -101,7 +101,7 @@ func (sc *Scope) waitKey(n *PlanNode, text string, input json.RawMessage) (strin
 
 // applySignal applies a signal or an answer. It sets shared, and gives the signal to the steps that
 // wait for it, or stores it for later ones.
-func (s *State) applySignal(e *Event) {
+func (s evolveState) applySignal(e *Event) {
 	sc := s.Root
 	if e.Scope != "" {
 		sc = s.scopes[e.Scope]
@@ -126,12 +126,12 @@ func (s *State) applySignal(e *Event) {
 
 // deliverSignal stores a signal that steps may wait for, and gives it to the waiting steps. An
 // empty value removes the stored signals of its key.
-func (s *State) deliverSignal(sig StoredSignal) {
+func (s evolveState) deliverSignal(sig StoredSignal) {
 	switch {
 	case !isDecision(s.Root.openValue(sig.Value)):
 		s.Signals = slices.DeleteFunc(slices.Clone(s.Signals), func(other StoredSignal) bool { return other.Key == sig.Key })
 		return
-	case !s.mayAwait(sig.Key):
+	case !s.awaitPart().mayAwait(sig.Key):
 		return
 	}
 	// a consumed signal must exist, because otherwise the new signal was rejected
@@ -148,7 +148,7 @@ func (s *State) deliverSignal(sig StoredSignal) {
 
 // takeSignal gives a waiting step the oldest signal that fits. Earlier signals that the step does
 // not accept are passed over; the step never gets them.
-func (s *State) takeSignal(st *Step) {
+func (s evolveState) takeSignal(st *Step) {
 	if len(s.Signals) == 0 || st.Signal != nil || st.awaitedParam() == "" || st.scope.Plan.Pocketflow {
 		return
 	}
@@ -166,11 +166,11 @@ func (s *State) takeSignal(st *Step) {
 			break
 		}
 	}
-	s.Signals = slices.DeleteFunc(s.Signals, s.isOver)
+	s.Signals = slices.DeleteFunc(s.Signals, s.awaitPart().isOver)
 }
 
 // isOver reports whether no node of the flow can consume a stored signal any more.
-func (s *State) isOver(sig StoredSignal) bool {
+func (s awaitState) isOver(sig StoredSignal) bool {
 	return len(sig.Taken) > 0 && !slices.ContainsFunc(s.awaitedKeys(), func(w awaitedKey) bool {
 		return w.matchesKey(sig.Key) && !slices.Contains(sig.Taken, w.readerOf(sig.Key))
 	})
@@ -241,13 +241,13 @@ func (w awaitedKey) matchesKey(key string) bool {
 func (w awaitedKey) readerOf(key string) string { return readerOf(w.nodePath, cmp.Or(w.key, key)) }
 
 // mayAwait reports whether a node of the flow may wait for a signal of the key.
-func (s *State) mayAwait(key string) bool {
+func (s awaitState) mayAwait(key string) bool {
 	return slices.ContainsFunc(s.awaitedKeys(), func(w awaitedKey) bool { return w.matchesKey(key) })
 }
 
 // awaitedKeys returns the keys that the nodes of the flow wait for, except in scopes with the
 // pocketflow profile.
-func (s *State) awaitedKeys() []awaitedKey {
+func (s awaitState) awaitedKeys() []awaitedKey {
 	if s.awaitedCache == nil {
 		all := map[awaitedKey]bool{}
 		collectAwaited(all, s.Plan.Root, "", "")
@@ -269,6 +269,9 @@ func collectAwaited(all map[awaitedKey]bool, g *PlanScope, within, dag string) {
 			inDag = place
 		}
 		collectAwaited(all, n.Sub, place+"/", inDag)
+		if g.Code {
+			all[awaitedKey{inDag, ""}] = true // a function may ask for any key
+		}
 		param := awaitedParams[n.Kind]
 		if param == "" || g.Pocketflow {
 			continue
@@ -281,8 +284,8 @@ func collectAwaited(all map[awaitedKey]bool, g *PlanScope, within, dag string) {
 
 // checkStored rejects a signal if too many signals that no step has consumed are stored. A signal
 // that a step waits for is always accepted.
-func (d *decider) checkStored(sig StoredSignal) error {
-	if !isDecision(d.s.Root.openValue(sig.Value)) || !d.s.mayAwait(sig.Key) ||
+func (d signalDecider) checkStored(sig StoredSignal) error {
+	if !isDecision(d.s.Root.openValue(sig.Value)) || !d.s.awaitPart().mayAwait(sig.Key) ||
 		slices.ContainsFunc(d.s.waiting, func(st *Step) bool { return st.awaitsKey(sig.Key) }) {
 		return nil
 	}

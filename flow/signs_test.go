@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 func TestAClaimIsKeptByALiveWorkerThatHasTheJob(t *testing.T) {

@@ -24,13 +24,13 @@ func (s Snapshot) Bytes() []byte { return bytes.Join(s, nil) }
 
 // EncodeSnapshot encodes a state.
 func EncodeSnapshot(s *State) Snapshot {
-	c := codec.WriteSharing(append(make([]byte, 0, s.roomForSnapshot()), snapshotFormat))
+	c := codec.WriteSharing(append(make([]byte, 0, s.viewPart().roomForSnapshot()), snapshotFormat))
 	codeState(c, s)
 	return c.Pieces()
 }
 
 // roomForSnapshot estimates the size of a snapshot without the shared values.
-func (s *State) roomForSnapshot() int {
+func (s viewState) roomForSnapshot() int {
 	n := 1 << 10
 	n += codec.Copied(len(s.Params)) + len(s.Error)
 	if s.Root == nil {
@@ -61,7 +61,7 @@ func DecodeSnapshot(b []byte, plan *Plan) (s *State, ok bool) {
 	if c.Broken() != "" || len(c.Bytes()) > 0 || s.Root == nil {
 		return nil, false
 	}
-	return s, s.linkPlan(plan) == nil
+	return s, s.linkPart().linkPlan(plan) == nil
 }
 
 func codeState(c *codec.Codec, s *State) {
@@ -84,6 +84,7 @@ func codeState(c *codec.Codec, s *State) {
 	c.Int(&s.Followed)
 	codec.List(c, &s.FollowedErrors, codeFollowed)
 	c.Int64(&s.CancelAt)
+	codec.Text(c, &s.CancelError)
 	codec.Pointer(c, &s.Closing, codeClosing)
 	c.Int(&s.Closings)
 	codec.List(c, &s.Undoables, codeUndoable)
@@ -112,6 +113,8 @@ func codeScope(c *codec.Codec, sc *Scope) {
 	codec.Pointer(c, &sc.Kept, codeKept)
 	codec.List(c, &sc.Nodes, codeNode)
 	codec.Map(c, &sc.Past, codePast)
+	codec.List(c, &sc.Code, codeCodeStep)
+	codec.List(c, &sc.Waits, func(c *codec.Codec, st **Step) { codec.Pointer(c, st, codeStep) })
 }
 
 func codeStep(c *codec.Codec, st *Step) {
@@ -201,6 +204,21 @@ func codeLive(c *codec.Codec, l *Live) {
 	codec.Map(c, &l.Vars, codec.Text[string])
 	codec.Pointer(c, &l.Permits, codePermits)
 	codec.Pointer(c, &l.Outside, codeOutside)
+	codec.Text(c, &l.Held)
+	c.Bool(&l.Undoes)
+}
+
+func codeCodeStep(c *codec.Codec, s *CodeStep) {
+	codec.Text(c, &s.Name)
+	c.Int(&s.Use)
+	codec.Text(c, &s.Kind)
+	codec.Text(c, &s.Hash)
+	c.Raw(&s.Output)
+	codec.Text(c, &s.Error)
+	c.Raw(&s.Details)
+	c.Int(&s.Tries)
+	c.Int64(&s.StartedAt)
+	c.Int64(&s.EndedAt)
 }
 
 func codeOutside(c *codec.Codec, x *Outside) {

@@ -36,9 +36,11 @@ type State struct {
 	// last such error of each node, oldest first; of at most KeptFollowed nodes
 	FollowedErrors []FollowedError
 
-	CancelAt int64    // time of a gentle cancel; 0 if none
-	Closing  *Closing // last phase, after all other work has ended
-	Closings int      // number of closings
+	CancelAt int64 // time of a gentle cancel; 0 if none
+	// error with which a function that undoes its work will end its task; "" if it was canceled
+	CancelError string
+	Closing     *Closing // last phase, after all other work has ended
+	Closings    int      // number of closings
 
 	Undoables []Undoable  // visits of nodes with a compensation that have completed units
 	Done      []UnitRange // units to undo if the task fails, in the order of completion
@@ -80,6 +82,8 @@ type Scope struct {
 	Kept     *Kept           // graph mode: results for the next visit of the node at Cursor
 	Nodes    []NodeState     // dag mode: by index
 	Past     map[string]Past // graph mode: newest visit of each ended node
+	Code     []CodeStep      // code mode: recorded steps in their order
+	Waits    []*Step         // code mode: waits of the function that have begun, in that order
 
 	mode   scopeMode       // mode of the plan; closingMode in the closing scope
 	run    json.RawMessage // dag mode: meaning of `run`
@@ -87,6 +91,7 @@ type Scope struct {
 	dag    dagState
 	lost   *lostContent // that of the task
 	size   *int         // bytes of shared, common to the closing scope and the root
+	code   codeIndex    // code mode
 	parent *Step        // nil for the root
 	depth  int
 	overAt int64 // time when its step ended; 0 if it has not
@@ -171,15 +176,17 @@ type Live struct {
 	Given      int // number of deliveries after the first, to any carrier
 	// number of the last of these deliveries in which its worker brought it to another member
 	Brought int
-	Again   bool // it was returned
-	// it is carried out elsewhere: by an external job, or by the worker of a program that reports
-	// through files
-	Heard   bool
 	Permits *Permits // permits that it needs before it goes on; nil if none
 	// variables of its program that contain shared values, which a signal may change later; nil if
 	// none
 	Vars    map[string]string
 	Outside *Outside // external jobs that it waits for without a carrier; nil if none
+	Held    string   // why its carrier has given it up, see AttemptHeld; "" if it has not
+	Again   bool     // it was returned
+	// it is carried out elsewhere: by an external job, or by the worker of a program that reports
+	// through files
+	Heard  bool
+	Undoes bool // the function is called to undo its work, because the task was canceled
 }
 
 // Scope returns the scope with the given path, or nil.
@@ -279,3 +286,27 @@ func (sc *Scope) Active() []*Step { return sc.mode.activeSteps(sc) }
 
 // Output returns the result of the scope.
 func (sc *Scope) Output() json.RawMessage { return sc.mode.scopeOutput(sc) }
+
+// The methods of a state are grouped by purpose. All groups share one state, so a value of
+// a group costs nothing. Calls between groups name the group, as in s.undoPart().
+type (
+	// evolveState applies events to the state.
+	evolveState struct{ *State }
+	// linkState connects the parts of a state that was read: scopes, steps and their plans.
+	linkState struct{ *State }
+	// undoState keeps and hands out the units to undo if the task fails.
+	undoState struct{ *State }
+	// awaitState knows which signals the task may still consume.
+	awaitState struct{ *State }
+	// owedState lists outstanding effects.
+	owedState struct{ *State }
+	// viewState shows the state to readers.
+	viewState struct{ *State }
+)
+
+func (s *State) evolvePart() evolveState { return evolveState{s} }
+func (s *State) linkPart() linkState     { return linkState{s} }
+func (s *State) undoPart() undoState     { return undoState{s} }
+func (s *State) awaitPart() awaitState   { return awaitState{s} }
+func (s *State) owedPart() owedState     { return owedState{s} }
+func (s *State) viewPart() viewState     { return viewState{s} }

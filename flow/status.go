@@ -75,7 +75,11 @@ const (
 	ReasonDependencyFailed = "dependency_failed"
 	ReasonHandlerFailed    = "handler_failed"
 	// graph mode: it failed, and the task goes on as after a success because of on_error
-	ReasonFollowed = "followed"
+	ReasonIgnored = "ignored"
 	// it was active when its task or scope ended; the journal has no event for its end
 	ReasonWithdrawn = "withdrawn"
+	// code mode: the function is called to undo its work
+	ReasonUndo = "undo"
+	// code mode: the function goes on behind a wait
+	ReasonWaited = "waited"
 )

@@ -50,7 +50,7 @@ func NodePage(s *State, sc *Scope, q StepQuery) *StepPage {
 		if q.Node != "" && sc.Plan.Dag.List[i].Key != q.Node {
 			continue
 		}
-		if v := s.viewOfNode(sc, i); q.matchesStatus(v.Status) {
+		if v := s.viewPart().viewOfNode(sc, i); q.matchesStatus(v.Status) {
 			p.addStep(v, dagPlace(i))
 		}
 	}
@@ -85,7 +85,7 @@ func (p *StepPage) Apply(e *Event, at Place) {
 		}
 	}
 	st := p.State.activeStep(e.stepAddress())
-	if mayCutSteps(e.Type) {
+	if mayCutSteps(e) {
 		p.updateCounts()
 	}
 	Evolve(p.State, e)
@@ -94,17 +94,23 @@ func (p *StepPage) Apply(e *Event, at Place) {
 		p.applyEntered(e, at)
 	case e.Type == StepEnded && st != nil:
 		p.applyEnded(st, e)
+	case e.Type == WaitStarted && p.coversScope(e.Scope) && CodeKind(e.Action) != CodeRetry:
+		p.applyEntered(e, at)
+	case e.Type == StepRecorded && p.coversScope(e.Scope) && CodeKind(e.Action) != CodeRetry:
+		p.applyRecorded(e, at)
 	}
-	if mayCutSteps(e.Type) {
+	if mayCutSteps(e) {
 		p.endCutSteps(e)
 	}
 }
 
-// mayCutSteps reports whether an event of this type may interrupt steps that it does not name.
-func mayCutSteps(t EventType) bool {
-	switch t {
+// mayCutSteps reports whether an event may interrupt steps that it does not name.
+func mayCutSteps(e *Event) bool {
+	switch e.Type {
 	case StepEnded, ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
 		return true
+	case StepRecorded:
+		return CodeKind(e.Action) == CodeRace
 	}
 	return false
 }
@@ -132,9 +138,26 @@ func (p *StepPage) applyEntered(e *Event, at Place) {
 		return
 	}
 	n := len(p.Steps)
-	p.addStep(p.State.viewOf(st), at)
+	p.addStep(p.State.viewPart().viewOf(st), at)
 	if !p.full {
 		p.active[st.Address()] = n
+	}
+}
+
+// applyRecorded adds a recorded step of a function, or ends its wait.
+func (p *StepPage) applyRecorded(e *Event, at Place) {
+	if i, waits := p.active[e.stepAddress()]; waits {
+		delete(p.active, e.stepAddress())
+		p.Steps[i] = recordedView(e)
+		p.size += len(e.Output)
+		p.dropUnwanted(i)
+		return
+	}
+	if p.full || at.Compare(p.query.After) <= 0 || p.query.Node != "" && e.Node != p.query.Node {
+		return
+	}
+	if v := recordedView(e); p.query.matchesStatus(v.Status) {
+		p.addStep(v, at)
 	}
 }
 
@@ -156,11 +179,17 @@ func (p *StepPage) applyEnded(st *Step, e *Event) {
 	p.dropUnwanted(i)
 }
 
-// dropUnwanted removes a step whose status no longer matches the query. It is the last step,
-// because the steps of a graph follow each other.
+// dropUnwanted removes a step whose status no longer matches the query. Waits of a function may
+// follow it, which are active.
 func (p *StepPage) dropUnwanted(i int) {
-	if !p.query.matchesStatus(p.Steps[i].Status) {
-		p.Steps = slices.Delete(p.Steps, i, i+1)
+	if p.query.matchesStatus(p.Steps[i].Status) {
+		return
+	}
+	p.Steps = slices.Delete(p.Steps, i, i+1)
+	for a, at := range p.active {
+		if at > i {
+			p.active[a] = at - 1
+		}
 	}
 }
 
@@ -186,18 +215,18 @@ func (p *StepPage) Idle(later *State) bool {
 			return false
 		}
 	}
-	return p.full || p.State.progressOf(p.query.Scope) == later.progressOf(p.query.Scope)
+	return p.full || p.State.viewPart().progressOf(p.query.Scope) == later.viewPart().progressOf(p.query.Scope)
 }
 
 // Done reports whether the page has all its steps and all of them have ended.
 func (p *StepPage) Done() bool {
-	return len(p.active) == 0 && (p.full || p.State.Root != nil && p.State.phaseOf(p.query.Scope) == phaseOver)
+	return len(p.active) == 0 && (p.full || p.State.Root != nil && p.State.viewPart().phaseOf(p.query.Scope) == phaseOver)
 }
 
 // Known reports whether the task has or had the scope.
 func (p *StepPage) Known() bool {
 	closed := len(p.query.Scope) > 0 && p.query.Scope[:1] == closingScope && p.State.Closings > 0
-	return closed || len(p.Steps) > 0 || p.query.Scope == "" || p.State.phaseOf(p.query.Scope) != phaseAhead
+	return closed || len(p.Steps) > 0 || p.query.Scope == "" || p.State.viewPart().phaseOf(p.query.Scope) != phaseAhead
 }
 
 // Size returns the bytes of outputs on the page.
@@ -210,7 +239,7 @@ func (p *StepPage) GoOnBehind(sc *Scope) { p.endAt(dagPlace(len(sc.Nodes) - 1)) 
 func (p *StepPage) Finish() {
 	for a, i := range p.active {
 		if st := p.State.activeStep(a); st != nil {
-			p.Steps[i] = p.State.viewOf(st)
+			p.Steps[i] = p.State.viewPart().viewOf(st)
 		}
 		p.dropUnwanted(i)
 	}
@@ -221,13 +250,18 @@ func (p *StepPage) Finish() {
 type scopeProgress struct {
 	phase            scopePhase
 	visits           int
+	waits            int // active waits of a function, which only grow while it records nothing
 	closings, closed int
 }
 
-func (s *State) progressOf(scope string) scopeProgress {
+func (s viewState) progressOf(scope string) scopeProgress {
 	at := scopeProgress{phase: s.phaseOf(scope), closings: s.Closings}
 	for _, n := range s.scopes[scope].visitCounts() {
 		at.visits += n
+	}
+	if sc := s.scopes[scope]; sc != nil {
+		at.visits += len(sc.Code)
+		at.waits = len(sc.Waits)
 	}
 	if s.Closing != nil {
 		for _, n := range s.Closing.Scope.Visits {

@@ -22,7 +22,7 @@ type StepView struct {
 	Held     bool     // a user holds the node, so it does not begin
 	WaitsFor []string // first nodes that must end before it
 	Waits    int      // number of nodes that must end before it
-	Wait     *Wait    // what it waits for while it is active
+	Wait     *Wait    // its wait while it is active
 	Units    UnitCount
 
 	StartedAt, EndedAt, Due int64
@@ -32,7 +32,7 @@ type StepView struct {
 type UnitCount struct{ Total, Initial, Flying, Retrying, Done, Failed int }
 
 // viewOf returns the view of an active step.
-func (s *State) viewOf(st *Step) StepView {
+func (s viewState) viewOf(st *Step) StepView {
 	v := StepView{Address: st.Address(), Node: st.Node, Status: StepStarted,
 		StartedAt: st.EnteredAt, Due: st.Due, Units: st.unitCounts(), For: st.scope.madeFor(st.Node)}
 	if at := s.overAt(st.scope); at != 0 {
@@ -46,9 +46,9 @@ func (s *State) viewOf(st *Step) StepView {
 }
 
 // NodeView returns a node of the root of a task in dag mode by index.
-func (s *State) NodeView(index int) StepView { return s.viewOfNode(s.Root, index) }
+func (s *State) NodeView(index int) StepView { return s.viewPart().viewOfNode(s.Root, index) }
 
-func (s *State) viewOfNode(sc *Scope, i int) StepView {
+func (s viewState) viewOfNode(sc *Scope, i int) StepView {
 	n, node := &sc.Nodes[i], sc.Plan.Dag.List[i]
 	if n.Step != nil {
 		return s.viewOf(n.Step)
@@ -104,7 +104,7 @@ func (s *State) StepCounts() map[StepStatus]int {
 	for i := range s.Root.Nodes {
 		n := &s.Root.Nodes[i]
 		status := StepStatus(cmp.Or(string(n.Status()), string(StepCreated)))
-		if s.isWithdrawn(n) {
+		if s.viewPart().isWithdrawn(n) {
 			status = StepSkipped
 		}
 		counts[status]++
@@ -117,7 +117,7 @@ func (s *State) AllActive(most int) (list []StepView) {
 	below := s.Active()
 	for len(below) > 0 && len(list) < most {
 		st := below[0]
-		list, below = append(list, s.viewOf(st)), below[1:]
+		list, below = append(list, s.viewPart().viewOf(st)), below[1:]
 		if st.Child != nil {
 			below = slices.Concat(st.Child.Active(), below)
 		}
@@ -143,7 +143,7 @@ func (s *State) ClosingScope() string {
 }
 
 // overAt returns when a scope ended with all its active steps, or 0 if it has not.
-func (s *State) overAt(sc *Scope) int64 {
+func (s viewState) overAt(sc *Scope) int64 {
 	if sc.overAt == 0 && s.Status.Ended() {
 		return s.EndedAt
 	}
@@ -157,6 +157,6 @@ func (v *StepView) markWithdrawn(at int64) {
 }
 
 // isWithdrawn reports whether a node has begun and will never end.
-func (s *State) isWithdrawn(n *NodeState) bool {
+func (s viewState) isWithdrawn(n *NodeState) bool {
 	return n.Status() == StepStarted && (n.Step == nil || s.Status.Ended())
 }

@@ -93,7 +93,8 @@ func below(scope string, step flow.Address) bool {
 // checkOwed compares the collected effects with the outstanding ones.
 func (tb *table) checkOwed() {
 	if tb.state.Status.Ended() {
-		require.True(tb.t, tb.state.CancelAt == 0 || tb.state.Status == flow.TaskCanceled, "what is canceled is %s", tb.state.Status)
+		canceled := tb.state.CancelAt != 0 && tb.state.CancelError == ""
+		require.True(tb.t, !canceled || tb.state.Status == flow.TaskCanceled, "what is canceled is %s", tb.state.Status)
 		require.Equal(tb.t, 1, tb.over, "a task ends once")
 		require.Empty(tb.t, tb.jobs, "a task that has ended has jobs; the last events: %s", tb.rows[max(0, len(tb.rows)-4):])
 		require.Empty(tb.t, flow.Outstanding(tb.state))

@@ -103,6 +103,9 @@ func (tb *table) keep(d flow.Decision) {
 	tb.checkLevels()
 	for i := range d.Events {
 		tb.oncePerAttempt(&d.Events[i])
+		if e := &d.Events[i]; e.Type == flow.AttemptHeld {
+			delete(tb.jobs, e.Address())
+		}
 	}
 	for _, e := range d.Effects {
 		tb.note(e)
@@ -141,6 +144,11 @@ func (tb *table) note(e flow.Effect) {
 	case flow.Withdraw:
 		delete(tb.jobs, e.Address)
 		delete(tb.claimed, e.Address)
+	case flow.WaitEnded: // hands gets it with the job
+		job := tb.jobs[e.Address]
+		require.Equal(tb.t, []any{job.Given, job.Carrier}, []any{e.Given, e.Carrier}, "the end of a wait goes to another delivery")
+		job.Function = &flow.FunctionCall{Steps: append(slices.Clone(job.Function.Steps), e.Step), Undoes: job.Function.Undoes}
+		tb.jobs[e.Address] = job
 	case flow.Alarm:
 		if e.Kind == flow.AlarmClaim {
 			tb.claimed[e.Address] = true

@@ -43,6 +43,8 @@ func effectText(e flow.Effect) string {
 		return "lost " + e.Address.String()
 	case flow.Withdraw:
 		return "withdraw " + e.Address.String() + quoted(" carrier=", e.Carrier)
+	case flow.WaitEnded:
+		return fmt.Sprintf("wait ended %s given=%d %s", e.Address, e.Given, e.Step.Place()) + quoted(" carrier=", e.Carrier)
 	case flow.Alarm:
 		return fmt.Sprintf("alarm %s %s %s", alarmNames[e.Kind], e.Address, clockText(e.At))
 	case flow.Ask:

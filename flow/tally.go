@@ -24,11 +24,11 @@ const (
 )
 
 // tallyEvent records the tallies of an event. The state is the one after it.
-func (d *decider) tallyEvent(e *Event) {
+func (d tallyDecider) tallyEvent(e *Event) {
 	switch {
 	case e.Type == StepEnded:
 		d.tallyEnd(e)
-	case e.Type == AttemptsStarted && e.Attempt > 1:
+	case e.Type == AttemptsDispatched && e.Attempt > 1:
 		d.addTally(e, TallyRetried, e.Total, 0)
 	case e.Type == AttemptClaimed:
 		if _, u := d.s.findAttempt(e.Address()); u != nil && u.Live.Deliveries == 0 {
@@ -37,8 +37,8 @@ func (d *decider) tallyEvent(e *Event) {
 	}
 }
 
-func (d *decider) tallyEnd(e *Event) {
-	began, units := d.s.visitStart(e)
+func (d tallyDecider) tallyEnd(e *Event) {
+	began, units := d.s.viewPart().visitStart(e)
 	took := int64(-1)
 	if began != 0 {
 		took = max(e.At-began, 0)
@@ -57,7 +57,7 @@ func (d *decider) tallyEnd(e *Event) {
 }
 
 // visitStart returns when the ended visit began (0 if it did not begin), and its number of units.
-func (s *State) visitStart(e *Event) (since int64, units int) {
+func (s viewState) visitStart(e *Event) (since int64, units int) {
 	sc := s.scopes[e.Scope]
 	switch {
 	case sc == nil || sc.Plan.Nodes[e.Node] == nil:
@@ -70,7 +70,7 @@ func (s *State) visitStart(e *Event) (since int64, units int) {
 	return p.StartedAt, int(p.Total)
 }
 
-func (d *decider) addTally(e *Event, what TallyKind, n int, ms int64) {
+func (d tallyDecider) addTally(e *Event, what TallyKind, n int, ms int64) {
 	sc := d.s.scopes[e.Scope]
 	if sc == nil || sc.Plan.Nodes[e.Node] == nil {
 		return

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
 )
 
 func TestAnyNumberOfMillisecondsBecomesADuration(t *testing.T) {
@@ -74,9 +74,9 @@ func timedFlows(ms, other int64, seconds float64, attempts uint16, kind uint8) [
 	return []string{
 		fmt.Sprintf(
 			`{"start":"a","timeout_ms":%d,"edges":[{"from":"a","action":"default","to":"b"},{"from":"b","action":"default","to":"c"}],"nodes":{
-			"a":{"exec_type":"queue","service":"s","timeout_ms":%d,"max_retries":%d,"wait_ms":%d,"visibility_ms":%d},
+			"a":{"exec_type":"queue","service":"s","timeout_ms":%d,"retry":{"max_attempts":%d,"delay":%q},"visibility_ms":%d},
 			"b":{"kind":"wait_event","timeout_ms":%d,"params":{"signal_key":"$shared.go","timeout_ms":%g}},
-			"c":{"kind":"timer","params":{"delay_ms":%g}}}}`, ms, other, attempts, ms, other, ms, seconds, seconds),
+			"c":{"kind":"timer","params":{"delay_ms":%g}}}}`, ms, other, attempts, time.Duration(ms), other, ms, seconds, seconds),
 		fmt.Sprintf(`{"mode":"dag","timeout":%q,"nodes":{
 			"a":{%s%s"route":%q,"timeout_ms":%d,"start_delay":%q,"retry":{"max_attempts":%d,"delay":%q,"backoff":%q,"max_delay":%q}},
 			"b":{"kind":"branch","timeout_ms":%d,"flow":{"start":"x","nodes":{"x":{"service":"s","timeout_ms":%d}}}}}}`,

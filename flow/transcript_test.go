@@ -15,7 +15,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 var update = flag.Bool("update", false, "write the transcripts in testdata anew")

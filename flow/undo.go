@@ -51,7 +51,7 @@ func (n *PlanNode) hasUnits() bool {
 }
 
 // noteDone records a completed unit that can be undone.
-func (s *State) noteDone(st *Step, unit int) {
+func (s undoState) noteDone(st *Step, unit int) {
 	if st.Node.Undo == "" {
 		return
 	}
@@ -64,7 +64,7 @@ func (s *State) noteDone(st *Step, unit int) {
 
 // keepForUndo stores the data that undoing a completed step needs. A step without units is recorded
 // as done only here.
-func (s *State) keepForUndo(
+func (s undoState) keepForUndo(
 	sc *Scope, n *PlanNode, visit int, st *Step, input func() json.RawMessage, output json.RawMessage,
 ) {
 	switch {
@@ -80,7 +80,7 @@ func (s *State) keepForUndo(
 
 // keepUnitsForUndo stores the data that undoing the completed units of an ended step needs, because
 // the step itself is dropped. It builds the output if that is not known yet.
-func (s *State) keepUnitsForUndo(st *Step, output json.RawMessage) {
+func (s undoState) keepUnitsForUndo(st *Step, output json.RawMessage) {
 	if st.Undoable == 0 {
 		return
 	}
@@ -123,13 +123,13 @@ func (st *Step) itemList() json.RawMessage {
 	}
 }
 
-func (s *State) addUndoable(sc *Scope, n *PlanNode, visit, since int) *Undoable {
+func (s undoState) addUndoable(sc *Scope, n *PlanNode, visit, since int) *Undoable {
 	u := Undoable{Scope: sc.Path, Node: n.Key, Visit: visit, Since: since, By: n.Undo}
 	s.Undoables = append(s.Undoables, u)
 	return &s.Undoables[len(s.Undoables)-1]
 }
 
-func (s *State) addDone(step, unit int) {
+func (s undoState) addDone(step, unit int) {
 	s.Undoables[step].Left++
 	if n := len(s.Done); n > 0 && s.Done[n-1].Step == step && s.Done[n-1].lastUnit()+1 == unit {
 		s.Done[n-1].Count++
@@ -139,7 +139,7 @@ func (s *State) addDone(step, unit int) {
 }
 
 // countDone returns the number of units that are undone if the task fails.
-func (s *State) countDone() (count int) {
+func (s undoState) countDone() (count int) {
 	for _, r := range s.Done {
 		count += r.Count
 	}
@@ -148,7 +148,7 @@ func (s *State) countDone() (count int) {
 
 // nextUndo returns the unit to undo next: the one that completed last and is not undone yet. It
 // returns nil if there is none.
-func (s *State) nextUndo() (*Undoable, int) {
+func (s undoState) nextUndo() (*Undoable, int) {
 	if len(s.Done) == 0 {
 		return nil, 0
 	}
@@ -157,7 +157,7 @@ func (s *State) nextUndo() (*Undoable, int) {
 }
 
 // takeLast removes the unit that completed last from the units to undo, and returns it.
-func (s *State) takeLast() UnitRange {
+func (s undoState) takeLast() UnitRange {
 	r := &s.Done[len(s.Done)-1]
 	taken := UnitRange{Step: r.Step, From: r.lastUnit(), Count: 1}
 	if r.Count--; r.Count == 0 {
@@ -174,7 +174,7 @@ func (s *State) takeLast() UnitRange {
 
 // unfoldUndo splits the lists of inputs and outputs into elements for the next unit to undo.
 // Evolving and linking call it, as they do for active steps.
-func (s *State) unfoldUndo() {
+func (s undoState) unfoldUndo() {
 	u, _ := s.nextUndo()
 	if u == nil || s.Closing == nil || !u.Many || u.outputs != nil {
 		return
@@ -217,7 +217,7 @@ func addUndone(list []UnitRange, r UnitRange) []UnitRange {
 }
 
 // undidInside reports whether the task has undone a unit in a scope below the root.
-func (s *State) undidInside() bool {
+func (s undoState) undidInside() bool {
 	inside := func(r UnitRange) bool { return s.Undoables[r.Step].Scope != "" }
 	return slices.ContainsFunc(s.Closing.Undone, inside)
 }
@@ -227,7 +227,7 @@ func (s *State) undidInside() bool {
 //
 // Units that run again after this get new keys. Otherwise a service that has undone their work
 // would treat them as repetitions.
-func (s *State) forgetUndone() map[string]bool {
+func (s undoState) forgetUndone() map[string]bool {
 	nodes := map[string]bool{}
 	undone := map[string][]UnitRange{}
 	for _, r := range s.Closing.Undone {
@@ -264,7 +264,7 @@ func addInside(nodes map[string]bool, scope *PlanScope, branch *PlanNode) {
 
 // keptDone returns the reusable results of a completed fanout of the root of which only some units
 // were undone, or nil if there are none.
-func (s *State) keptDone(n *PlanNode) (k *Kept) {
+func (s undoState) keptDone(n *PlanNode) (k *Kept) {
 	since := 0
 	for i := range s.Undoables {
 		if u := &s.Undoables[i]; u.Scope == "" && u.Node == n.Key {
@@ -346,7 +346,7 @@ func (k *Kept) ownKeys(visit int) []OwnKeys {
 }
 
 // dropUndone removes visits that have nothing left to undo.
-func (s *State) dropUndone() {
+func (s undoState) dropUndone() {
 	var left []Undoable
 	places := map[int]int{}
 	for i := range s.Done {
@@ -362,7 +362,7 @@ func (s *State) dropUndone() {
 }
 
 // checkUndoables rejects a snapshot whose units to undo do not belong to any of its steps.
-func (s *State) checkUndoables() error {
+func (s undoState) checkUndoables() error {
 	unknown := func(r UnitRange) bool {
 		return r.Step < 0 || r.Step >= len(s.Undoables) || r.From < 0 || r.Count <= 0
 	}

@@ -180,7 +180,7 @@ func withVars(params json.RawMessage, vars map[string]string) json.RawMessage {
 
 // noteVars records attempts that begin although a value of their variables is missing.
 func (d *decider) noteVars(e *Event) {
-	if e.Type != AttemptsStarted {
+	if e.Type != AttemptsDispatched {
 		return
 	}
 	st := d.s.activeStep(e.Address())
@@ -210,7 +210,7 @@ func (d *decider) failUnfilled() {
 		}
 		_, _, err := st.fillVariables(a.Unit)
 		if err = d.orContentError(err); err != nil {
-			d.settleAttempt(st, u, Report{Address: a, Fatal: true, Error: err.Error()})
+			d.attemptPart().settleAttempt(st, u, Report{Address: a, Fatal: true, Error: err.Error()})
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // filled runs a task in which every job has the same output, and returns the variables of each
@@ -113,7 +113,7 @@ func TestAnAttemptWithAMissingVariableFails(t *testing.T) {
 	for name, tt := range map[string]struct{ definition, params, want string }{
 		"nothing there": {`{nodes: {a: {retry: {max_attempts: 3}, ` + program +
 			`env: {A: "${params.no}"}}}}}`, `{}`, "env.A: there is no ${params.no}"},
-		"null": {`{start: a, nodes: {a: {max_retries: 3, ` + program +
+		"null": {`{start: a, nodes: {a: {retry: {max_attempts: 4}, ` + program +
 			`env: {A: "${params.no}"}}}}}`, `{"no":null}`, "env.A: there is no ${params.no}"},
 		"of a queued job": {`{nodes: {a: {route: queue, exec: {type: process, service: w, ` +
 			`command: x, env: {A: "${params.no}"}}}}}`, `{}`, "env.A: there is no ${params.no}"},

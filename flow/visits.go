@@ -68,7 +68,7 @@ func (v *Visits) Apply(e *Event) {
 		if visit := v.visitAt(e.stepAddress()); visit != nil {
 			visit.Status, visit.StartedAt = StepStarted, e.At
 		}
-	case AttemptsStarted:
+	case AttemptsDispatched:
 		if visit := v.visitAt(e.stepAddress()); visit != nil {
 			visit.Attempts += e.Total
 		}

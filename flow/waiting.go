@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Wait describes what a task waits for, with a text that lets a person act.
+// Wait describes a wait of a task, with a text that lets a person act.
 type Wait struct {
 	Address
-	// job, claim, completion, outside, retry, timer, signal, approval, delay, resume, permit
+	// job, claim, manual, external, retry, timer, signal, approval, delay, resume, permit, code
 	For  string
 	Text string
 	Key  string // key of a permit
@@ -22,7 +22,7 @@ type Wait struct {
 	Until   int64 // 0 if unlimited
 }
 
-// Waiting returns what a task waits for. Of a step with many units it names the first ones.
+// Waiting returns the waits of a task. Of a step with many units it names the first ones.
 func Waiting(s *State) []Wait {
 	if s.Status.Ended() || s.Root == nil {
 		return nil
@@ -32,7 +32,7 @@ func Waiting(s *State) []Wait {
 		waits = append(waits, Wait{For: "resume", Text: "the task is paused: resume it", Since: s.PausedAt})
 	}
 	if s.Permits.Waits() {
-		waits = append(waits, s.Permits.describeWait(s.holderAddress()))
+		waits = append(waits, s.Permits.describeWait(s.owedPart().holderAddress()))
 	}
 	waits = s.actingScope().appendWaits(waits, s.CancelAt == 0)
 	if s.isDraining() {
@@ -42,7 +42,7 @@ func Waiting(s *State) []Wait {
 		return waits
 	}
 	stopped := map[Address]bool{}
-	s.eachClock(func(c pausableClock) {
+	s.evolvePart().eachClock(func(c pausableClock) {
 		if *c.remaining > 0 {
 			stopped[c.alarm.Address] = true
 		}
@@ -57,14 +57,14 @@ func Waiting(s *State) []Wait {
 
 // isUnderWay reports whether the wait is for work that has begun, which a gently canceled task
 // waits for.
-func (w *Wait) isUnderWay() bool { return w.For == "job" || w.For == "claim" || w.For == WaitsOutside }
+func (w *Wait) isUnderWay() bool { return w.For == "job" || w.For == "claim" || w.For == WaitsExternal }
 
-// appendWaits adds what a scope waits for. goesOn means that further nodes may begin.
+// appendWaits adds the waits of a scope. goesOn means that further nodes may begin.
 func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 	active := sc.Active()
 	if len(active) == 0 && sc.EnterAt > 0 {
 		return append(waits, Wait{Address: Address{Scope: sc.Path, Node: sc.Cursor}, For: "delay",
-			Text: "the node failed and is tried again", Until: sc.EnterAt})
+			Text: "the node failed and is retried", Until: sc.EnterAt})
 	}
 	for i, st := range active {
 		if i > 0 && len(waits) >= maxNamedWaits {
@@ -100,13 +100,16 @@ func (st *Step) describeWaits() []Wait {
 	w := Wait{Address: st.Address(), Since: st.EnteredAt, Until: st.Due}
 	switch st.Node.Kind {
 	case KindTimer:
-		w.For, w.Text = "timer", "a time has yet to come"
+		w.For, w.Text = "timer", "the timer has not ended"
+		if p := st.waitOf(); p.Wait == CodeRetry {
+			w.For, w.Text = "retry", fmt.Sprintf("attempt %d failed (%.200s) and is retried", p.Tries, p.Error)
+		}
 		return []Wait{w}
 	case KindWaitEvent:
-		w.For, w.Text = "signal", "a signal has to set "+st.whatToSignal()
+		w.For, w.Text = "signal", "a signal must set "+st.whatToSignal()
 		return []Wait{w}
 	case KindApproval:
-		w.For, w.Text = "approval", "somebody has to decide: signal "+st.whatToSignal()
+		w.For, w.Text = "approval", "a person must answer: signal "+st.whatToSignal()
 		return []Wait{w}
 	}
 	if st.StartAt > 0 && st.Next == 0 {
@@ -154,21 +157,25 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 	w.Unit, w.Attempt = i, int(u.Attempt)
 	switch {
 	case u.RetryAt > 0:
-		w.For, w.Text, w.Until = "retry", fmt.Sprintf("attempt %d failed (%.200s) and is tried again", u.Attempt, u.Error.Text), u.RetryAt
+		w.For, w.Text, w.Until = "retry", fmt.Sprintf("attempt %d failed (%.200s) and is retried", u.Attempt, u.Error.Text), u.RetryAt
 	case u.Live == nil:
 		return Wait{}, false
 	case u.Live.Permits.Waits():
 		return u.Live.Permits.describeWait(w.Address), true
+	case u.Live.Held == HeldWaiting:
+		return Wait{}, false // its waits are steps of their own
+	case u.Live.Held != "":
+		w.For, w.Text = "code", u.Live.Held
 	case u.Live.Outside != nil:
 		w.Until = u.Live.Due
 		return u.Live.Outside.describeWait(w, u.Live.Heard), true
 	case u.Live.Worker != "":
-		w.For, w.Text, w.Until = "claim", fmt.Sprintf("worker %s works on it", u.Live.Worker), u.Live.Until
+		w.For, w.Text, w.Until = "claim", fmt.Sprintf("worker %s has the job", u.Live.Worker), u.Live.Until
 	case st.unitExec(i).Type == ExecDirect:
-		w.For, w.Text, w.Until = "completion", "somebody has to complete it", u.Live.Due
+		w.For, w.Text, w.Until = "manual", "a request must complete it", u.Live.Due
 	case st.unitExec(i).Type == ExecQueue:
 		w.Service, w.Labels = st.unitExec(i).Service, st.unitExec(i).Labels
-		w.For, w.Text, w.Until = "job", fmt.Sprintf("a worker has to poll for service %s%s", w.Service, withLabels(w.Labels)), u.Live.Due
+		w.For, w.Text, w.Until = "job", fmt.Sprintf("a worker must poll for service %s%s", w.Service, withLabels(w.Labels)), u.Live.Due
 	default:
 		w.For, w.Text, w.Until = "job", st.unitExec(i).underWay(), u.Live.Due
 	}
@@ -179,9 +186,9 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 // underWay describes a job that a member carries out.
 func (e *Exec) underWay() string {
 	if name := cmp.Or(e.Service, e.Func); name != "" {
-		return fmt.Sprintf("a %s job of service %s is being carried out", e.Type, name)
+		return fmt.Sprintf("a %s job of service %s is running", e.Type, name)
 	}
-	return fmt.Sprintf("a %s job is being carried out", e.Type) // a script may have no name
+	return fmt.Sprintf("a %s job is running", e.Type) // a script may have no name
 }
 
 func withLabels(labels []string) string {
@@ -258,7 +265,7 @@ func (sc *Scope) hasCarriedJob() bool {
 			return true
 		}
 		for i := 0; st.Flying > 0 && i < st.Next; i++ {
-			if st.Units[i].Live != nil && st.isDispatched(i) && st.unitExec(i).Type != ExecQueue {
+			if u := &st.Units[i]; u.Live != nil && (isHeldHere(u.Live.Held) || st.isDispatched(i)) && st.unitExec(i).Type != ExecQueue {
 				return true
 			}
 		}

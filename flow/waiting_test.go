@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 func TestJobsInFlightAreDescribedByName(t *testing.T) {
 	for node, want := range map[string]string{
-		"{service: s}":                                   "a http job of service s is being carried out",
-		"{exec_type: local_func, func: mul}":             "a local_func job of service mul is being carried out",
-		"{exec_type: local_script, script: {code: 'x'}}": "a local_script job is being carried out",
+		"{service: s}":                                   "a push job of service s is running",
+		"{exec_type: local_func, func: mul}":             "a local_func job of service mul is running",
+		"{exec_type: local_script, script: {code: 'x'}}": "a local_script job is running",
 	} {
 		tb := newTable(t, flowtest.Plan(t, "start: a\nnodes: {a: "+node+"}"))
 		_, err := tb.do(flow.Start{})

@@ -13,16 +13,16 @@ type WaitKinds uint8
 // themselves.
 const (
 	WaitApproval WaitKinds = 1 << iota // a person's decision
-	WaitEvent                          // a signal
+	WaitSignal                         // a signal
 	WaitTimer                          // a time
 	WaitManual                         // the completion of a direct unit
 )
 
 // AllWaits contains every kind.
-const AllWaits = WaitApproval | WaitEvent | WaitTimer | WaitManual
+const AllWaits = WaitApproval | WaitSignal | WaitTimer | WaitManual
 
 // waitWords are the names of the kinds in filters and listings, in the order of their bits.
-var waitWords = [...]string{"approval", "event", "timer", "manual"}
+var waitWords = [...]string{"approval", "signal", "timer", "manual"}
 
 // WaitKindOf returns the kind with a name; 0 if there is none.
 func WaitKindOf(word string) WaitKinds {
@@ -85,15 +85,18 @@ func (n *PlanNode) waitKind() WaitKinds {
 	case KindApproval:
 		return WaitApproval
 	case KindWaitEvent:
-		return WaitEvent
+		return WaitSignal
 	case KindTimer:
+		if n.Exec.Type == ExecCode {
+			return 0 // a pause between tries, which proceeds by itself
+		}
 		return WaitTimer
 	}
 	return 0
 }
 
 // trackManual updates whether a step waits for units that are completed by hand.
-func (s *State) trackManual(st *Step) {
+func (s evolveState) trackManual(st *Step) {
 	switch {
 	// late results are recorded, but the task does not wait for them
 	case s.Status.Ended() || s.isDraining():

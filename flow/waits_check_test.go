@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // sameWaits compares the waits of a state with those of its snapshot, and with the result of
@@ -18,8 +18,8 @@ func sameWaits(t require.TestingT, s *flow.State) {
 	kinds, first := s.Waits()
 	var told flow.WaitKinds
 	for _, w := range flow.Waiting(s) {
-		told |= flow.WaitKindOf(map[string]string{"approval": "approval", "signal": "event",
-			"timer": "timer", "completion": "manual"}[w.For])
+		told |= flow.WaitKindOf(map[string]string{"approval": "approval", "signal": "signal",
+			"timer": "timer", "manual": "manual"}[w.For])
 	}
 	require.Equal(t, told.Words(), kinds.Words())
 	require.Equal(t, kinds == 0, first == nil)
@@ -40,7 +40,7 @@ nodes:
 	_, err := tb.do(flow.Start{})
 	require.NoError(t, err)
 	kinds, first := tb.state.Waits()
-	require.Equal(t, []string{"approval", "event", "timer"}, kinds.Words())
+	require.Equal(t, []string{"approval", "signal", "timer"}, kinds.Words())
 	require.Equal(t, &flow.Awaited{Kind: "approval", Node: "ask", Visit: 1, Key: "go", Since: first.Since}, first)
 	for key, want := range map[string][]string{"paid": {"approval", "timer"}} {
 		_, err = tb.do(flow.Signal{Key: key, Value: []byte("1")})

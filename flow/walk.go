@@ -52,7 +52,7 @@ const (
 )
 
 // phaseOf returns the phase of the scope with a path.
-func (s *State) phaseOf(path string) scopePhase {
+func (s viewState) phaseOf(path string) scopePhase {
 	if s.scopes[path] != nil {
 		return phaseActive
 	}
@@ -71,7 +71,7 @@ func (s *State) phaseOf(path string) scopePhase {
 
 // closingPhase returns the phase of a closing scope that does not exist now: a retry has removed
 // it, or it has not begun.
-func (s *State) closingPhase(path string) scopePhase {
+func (s viewState) closingPhase(path string) scopePhase {
 	n, err := strconv.Atoi(strings.TrimPrefix(path, closingScope))
 	if path == closingScope {
 		n, err = 1, nil
@@ -91,7 +91,7 @@ func (sc *Scope) Entered(node string) int {
 }
 
 // hasBegun reports whether an attempt has begun by now.
-func (s *State) hasBegun(a Address) bool {
+func (s viewState) hasBegun(a Address) bool {
 	p := s.phaseOf(a.Scope)
 	if p != phaseActive {
 		return p == phaseOver
@@ -131,7 +131,7 @@ func (w *ScopeWalk) Apply(e *Event, _ Place) {
 }
 
 // Idle reports whether the scope is not over in the later state.
-func (w *ScopeWalk) Idle(later *State) bool { return later.phaseOf(w.path) != phaseOver }
+func (w *ScopeWalk) Idle(later *State) bool { return later.viewPart().phaseOf(w.path) != phaseOver }
 
 // Done reports whether the scope is over.
 func (w *ScopeWalk) Done() bool { return w.Scope != nil && w.State.scopes[w.path] == nil }

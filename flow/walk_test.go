@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // walk passes a table's journal to a walker, from before a given row on. Checkpoints follow random

@@ -46,6 +46,8 @@ type Job struct {
 	Unit, Units int
 	// Attempt is the number of the attempt, from 1; 0 if the engine does not send it.
 	Attempt int
+	// Labels holds the labels that the job requires; its worker has all of them.
+	Labels []string
 	// Trace is the attempt's span, in the format of the header traceparent of W3C Trace Context;
 	// the job's own spans belong below it. It is "" if the engine sends none: for functions of its
 	// own program, if the program exports no spans and the task was started without a trace.
@@ -123,8 +125,9 @@ func From(ctx context.Context) Job {
 const maxProgress = 256
 
 // Progress reports in a few words how far the job of a handler's context is. The task shows the
-// last text (`note`), up to 256 bytes. A worker does not wait until it is stored; in a program with
-// an engine inside it is stored when Progress returns. Texts of a push worker's jobs are dropped.
+// last text (`status_text`), up to 256 bytes. A worker does not wait until it is stored; in a
+// program with an engine inside it is stored when Progress returns. Texts of a push worker's jobs
+// are dropped.
 func Progress(ctx context.Context, text string) {
 	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok || c.progress == nil || text == "" {

@@ -34,6 +34,10 @@ func Typed[In, Out any](name string, fn func(context.Context, In) (Out, error)) 
 	}, nil
 }
 
+// ReadInput decodes the input of a job, or its params if it has no input. Its error says what does
+// not fit.
+func ReadInput[In any](j Job, in *In) error { return readInput(&j, in) }
+
 // readInput decodes the input of a job, or its params if it has no input.
 func readInput[In any](j *Job, in *In) error {
 	what, raw := "input", j.Input

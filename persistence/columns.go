@@ -1,6 +1,10 @@
 package persistence
 
-import "github.com/troupe-engine/troupe/flow"
+import (
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
 
 // ColumnsOf returns the listing columns of a task in the given state.
 func ColumnsOf(s *flow.State) Columns {
@@ -13,4 +17,10 @@ func ColumnsOf(s *flow.State) Columns {
 		c.Wait = *first
 	}
 	return c
+}
+
+// CleanText returns the stored form of a text for people. Databases cannot store NUL or invalid
+// UTF-8 in a text, and an error message must never make a commit fail.
+func CleanText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -1,8 +1,9 @@
 // Package persistence defines how Troupe stores flows, tasks and their journals.
 //
 // Store is one narrow contract with two implementations, persistence/postgres and
-// persistence/sqlite. Both run the same suite, persistence/storetest. Tests also use
-// persistence/model, the contract in maps, and persistence/faulty, which fails on purpose.
+// persistence/sqlite. Both run the same suite, internal/testing/storetest. Beside it are
+// internal/testing/model, the contract in maps, and internal/testing/faulty, which fails on
+// purpose.
 //
 // Promises of a Store:
 //   - A commit is all or nothing, and it is durable when it is acknowledged. A batch has one result

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/troupe-engine/troupe/definition"
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
-	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
@@ -110,7 +110,7 @@ func (p *planCache) clear() {
 // lowerVersion compiles a published version. It was checked when it was published, by the rules and
 // limits of that time; newer rules must not stop its tasks.
 func lowerVersion(v *Version, limits flow.Limits) (*flow.Plan, error) {
-	d, err := define.ParsePublished(v.Definition)
+	d, err := definition.ParsePublished(v.Definition)
 	if d == nil {
 		return nil, fmt.Errorf("%w: flow version %s: %w", ErrUnreadable, v.ID, err)
 	}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/definition"
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
-	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // slugForm is the form of a slug, the name by which clients address a flow.
@@ -45,10 +45,11 @@ type Publication struct {
 	Func func(name string) error
 	// CheckSlug returns an error for an invalid slug; nil = the function CheckSlug.
 	CheckSlug func(slug string) error
-	// Profile is written into a graph-mode definition that names none; "" = define.ProfileTroupe.
+	// Profile is written into a graph-mode definition that names none; "" means
+	// definition.ProfileTroupe.
 	Profile string
-	// Parse parses the definition; nil = define.Parse.
-	Parse func([]byte) (*define.Definition, error)
+	// Parse parses the definition; nil = definition.Parse.
+	Parse func([]byte) (*definition.Definition, error)
 	// After is the number of the newest version that the caller compared the definition with; 0 =
 	// there was none. Of several publications after the same version one succeeds and the others
 	// get ErrOvertaken. nil = publish after whichever version is newest.
@@ -60,17 +61,17 @@ var ErrOvertaken = errors.New("persistence: another version has been published")
 
 // Prepared is a checked definition that is ready to store.
 type Prepared struct {
-	Definition *define.Definition
+	Definition *definition.Definition
 	Plan       *flow.Plan
 	Text       []byte // JSON as given, with embedded flows and defaults filled in
-	Warnings   define.Problems
+	Warnings   definition.Problems
 }
 
 // Prepare compiles a definition into the form in which it is stored. The newest versions of flows
 // that it embeds by name are copied into it, and its defaults are written out, so its meaning never
 // changes. It returns all problems; prepared is nil if one of them is an error. Every kind of
 // publishing goes through Prepare.
-func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
+func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems definition.Problems, err error) {
 	prepared, unreadable, problems, err := prepareDefinition(ctx, store, p)
 	switch {
 	case err != nil:
@@ -86,7 +87,7 @@ func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 // Sketch is Prepare for callers that only inspect a definition: prepared is nil only if the
 // definition cannot be parsed at all. Its tasks must not start if there is an error among the
 // problems.
-func Sketch(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems define.Problems, err error) {
+func Sketch(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems definition.Problems, err error) {
 	prepared, _, problems, err = prepareDefinition(ctx, store, p)
 	if prepared != nil && prepared.Plan == nil {
 		prepared.Plan = compile.Lower(prepared.Definition, p.Limits)
@@ -97,17 +98,17 @@ func Sketch(ctx context.Context, store Flows, p Publication) (prepared *Prepared
 // prepareDefinition does the work of Prepare. unreadable is the reason why the text cannot be
 // stored as JSON.
 func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepared *Prepared,
-	unreadable error, problems define.Problems, err error) {
+	unreadable error, problems definition.Problems, err error) {
 	parse := p.Parse
 	if parse == nil {
-		parse = define.Parse
+		parse = definition.Parse
 	}
 	d, err := parse(p.Definition)
 	if d == nil {
-		return nil, nil, err.(define.Problems), nil
+		return nil, nil, err.(definition.Problems), nil
 	}
 	text, unreadable := asJSON(p.Definition) // the compiler reports this problem, too
-	embedding := define.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte,
+	embedding := definition.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte,
 		error) {
 		return newestOf(ctx, store, name)
 	}}
@@ -115,7 +116,7 @@ func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepare
 		return nil, nil, nil, err
 	}
 	if compile.ModeOf(d) == flow.ModeGraph {
-		text = define.WriteProfile(d, text, cmp.Or(p.Profile, define.ProfileTroupe))
+		text = definition.WriteProfile(d, text, cmp.Or(p.Profile, definition.ProfileTroupe))
 	}
 	plan, problems := compile.Site{Secret: p.Secret, Func: p.Func}.Definition(d, p.Limits)
 	if p.Strict {
@@ -154,13 +155,13 @@ func newestOf(ctx context.Context, store Flows, slug string) ([]byte, error) {
 // Published is the result of a publication.
 type Published struct {
 	Version  *Version
-	Created  bool            // false: the newest version was equal already
-	Warnings define.Problems // including notes
+	Created  bool                // false: the newest version was equal already
+	Warnings definition.Problems // including notes
 }
 
 // Publish compiles a definition and makes it the newest version of the flow with its slug, which it
 // creates if needed. A definition equal to the newest version is not published again. A definition
-// that does not compile is refused with all its problems, as define.Problems. The definition's
+// that does not compile is refused with all its problems, as definition.Problems. The definition's
 // schedule, which has the slug as its name, is set. If this version has none, a schedule made by an
 // earlier version is deleted.
 func Publish(ctx context.Context, store Library, p Publication) (*Published, error) {
@@ -267,12 +268,12 @@ func asJSON(text []byte) ([]byte, error) {
 	if json.Valid(text) {
 		return text, nil
 	}
-	return define.YAMLToJSON(text)
+	return definition.YAMLToJSON(text)
 }
 
 // flowFor finds the flow of a slug or creates it. If two callers create it at once, one gets the
 // flow of the other.
-func flowFor(ctx context.Context, store Flows, p *Publication, d *define.Definition) (*Flow, error) {
+func flowFor(ctx context.Context, store Flows, p *Publication, d *definition.Definition) (*Flow, error) {
 	f, err := store.FlowBySlug(ctx, p.Slug)
 	if !errors.Is(err, ErrNotFound) {
 		return f, err

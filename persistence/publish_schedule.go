@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // Library is the part of a store that publishing needs.
@@ -17,7 +17,7 @@ type Library interface {
 
 // mayBeScheduled returns an error if the schedule of a definition would replace one that was set by
 // hand.
-func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *define.Definition) error {
+func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *definition.Definition) error {
 	if d.Schedule == nil {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *defi
 
 // applySchedule sets the flow's schedule to the one in the definition of a version, unless a later
 // version has set it already. A schedule set by hand stays.
-func (p *Publication) applySchedule(ctx context.Context, store Library, v *Version, d *define.Definition) error {
+func (p *Publication) applySchedule(ctx context.Context, store Library, v *Version, d *definition.Definition) error {
 	if d.Schedule == nil {
 		return p.removeSchedule(ctx, store, v)
 	}

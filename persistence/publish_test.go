@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
@@ -88,7 +88,7 @@ func TestADefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	defer store.Close()
 	_, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders",
 		Definition: []byte("start: x\nnodes: {a: {kind: fancy}}\n")})
-	var problems define.Problems
+	var problems definition.Problems
 	require.ErrorAs(t, err, &problems)
 	require.GreaterOrEqual(t, len(problems), 2)
 	_, err = persistence.Publish(t.Context(), store, persistence.Publication{Slug: "orders",
@@ -113,11 +113,11 @@ func TestVersionNamesItsProfile(t *testing.T) {
 	}
 	kept, _ := publish("start: a\nnodes: {a: {service: s}}\n", "")
 	require.JSONEq(t, `{"profile":"troupe","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
-	_, created := publish(kept, define.ProfilePocketflow)
+	_, created := publish(kept, definition.ProfilePocketflow)
 	require.False(t, created, "it means the same, whoever publishes it")
-	kept, _ = publish(`{"start":"a","nodes":{"a":{"service":"s"}}}`, define.ProfilePocketflow)
+	kept, _ = publish(`{"start":"a","nodes":{"a":{"service":"s"}}}`, definition.ProfilePocketflow)
 	require.JSONEq(t, `{"profile":"pocketflow","start":"a","nodes":{"a":{"service":"s"}}}`, kept)
-	kept, _ = publish(`{"mode":"dag","nodes":{"a":{"service":"s"}}}`, define.ProfilePocketflow)
+	kept, _ = publish(`{"mode":"dag","nodes":{"a":{"service":"s"}}}`, definition.ProfilePocketflow)
 	require.JSONEq(t, `{"mode":"dag","nodes":{"a":{"service":"s"}}}`, kept, "a dag has the default of its profile")
 }
 

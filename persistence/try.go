@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // statusTried is the status of an unpublished version. It has a trial flow of its own, which no
@@ -23,7 +23,7 @@ const statusTried = "tried"
 // Try compiles a definition as Publish does and stores it for one task, as the only version of a
 // trial flow. Published flows and their schedules are not changed. Equal keys mean the same trial
 // flow; another definition with the same key is a conflict. Key "" is unique.
-func Try(ctx context.Context, store Flows, p Publication, key string) (v *Version, warnings define.Problems, err error) {
+func Try(ctx context.Context, store Flows, p Publication, key string) (v *Version, warnings definition.Problems, err error) {
 	ready, problems, err := Prepare(ctx, store, p)
 	switch {
 	case err != nil:

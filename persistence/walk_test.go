@@ -83,7 +83,7 @@ func (s *longTask) Load(ctx context.Context, _ []string) ([]*persistence.Record,
 func turn(n int64) []flow.Event {
 	events := []flow.Event{
 		{Type: flow.StepEntered, Total: 1},
-		{Type: flow.AttemptsStarted, Total: 1, Attempt: 1},
+		{Type: flow.AttemptsDispatched, Total: 1, Attempt: 1},
 		{Type: flow.AttemptEnded, Attempt: 1, Status: string(flow.AttemptOK), Output: fmt.Append(nil, n)},
 		{Type: flow.StepEnded, Status: "completed", Next: "a"},
 	}

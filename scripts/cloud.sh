@@ -8,7 +8,7 @@ trap 'rm -rf "$dir"' EXIT
 
 CGO_ENABLED=0 GOOS=linux GOARCH=amd64 GOAMD64=v1 go build -trimpath -buildvcs=false -ldflags '-s -w' -o "$dir/troupe" ./cmd/troupe
 size=$(stat -c %s "$dir/troupe")
-most=$((51613822 + 2000000)) # size before the cloud module existed, plus the growth of the engine since
+most=$((51613822 + 3000000)) # size before the cloud module existed, plus the growth of the engine since
 [ "$size" -le "$most" ] || { echo "troupe has $size bytes, more than the $most that it may have: what has it come to need?"; exit 1; }
 
 go build -o "$dir/staticcheck" honnef.co/go/tools/cmd/staticcheck

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that PostgreSQL's server programs (initdb, postgres) are installed, because the tests start
-# servers of their own. Searches the same places as internal/pgtest. Installs Debian's package if it
+# servers of their own. Searches the same places as internal/testing/pgtest. Installs Debian's package if it
 # may; otherwise reports in one line what is missing.
 set -euo pipefail
 

@@ -22,5 +22,5 @@ fi
 
 printer=$(mktemp -d)/testprogress
 trap 'rm -rf "$(dirname "$printer")"' EXIT
-CGO_ENABLED=0 go build -o "$printer" ./internal/testprogress
+CGO_ENABLED=0 go build -o "$printer" ./internal/tools/testprogress
 go test -json "$@" | "$printer" $verbose

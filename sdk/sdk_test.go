@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/troupe-engine/troupe/api/wire/attach"
-	"github.com/troupe-engine/troupe/internal/built"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/built"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // binary is the built command.

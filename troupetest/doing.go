@@ -130,8 +130,10 @@ func (d *Doing) Append(node string, items ...any) *Test {
 // Cancel cancels the task.
 func (d *Doing) Cancel() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActCancel}) }
 
-// CancelGently cancels the task when its running work is done.
-func (d *Doing) CancelGently() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActCancelGently}) }
+// CancelGracefully cancels the task when its running work is done.
+func (d *Doing) CancelGracefully() *Test {
+	return d.addAct(rehearse.Act{Kind: rehearse.ActCancelGracefully})
+}
 
 // Pause prevents new work from starting.
 func (d *Doing) Pause() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActPause}) }

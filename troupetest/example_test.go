@@ -14,7 +14,7 @@ func Example() {
 start: wait
 nodes:
   wait: {kind: timer, params: {delay_ms: 1814400000}}
-  charge: {service: charge, max_retries: 3, wait_ms: 3600000, post: {output_key: payment}}
+  charge: {service: charge, retry: {max_attempts: 4, delay: 1h}, post: {output_key: payment}}
 edges: [{from: wait, action: default, to: charge}]`)
 	f.Mock("charge", troupetest.Fails("declined").Times(2).Then(troupetest.Returns("p1")))
 	r := f.Run(nil)

@@ -7,8 +7,9 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/troupe-engine/troupe/definition"
+	"github.com/troupe-engine/troupe/definition/define"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/define"
 	"github.com/troupe-engine/troupe/internal/cases"
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
@@ -47,7 +48,7 @@ func Built(t testing.TB, b *define.Builder) *Test {
 	return New(t, string(text))
 }
 
-func newTest(t testing.TB, plan *flow.Plan, problems define.Problems, err error) *Test {
+func newTest(t testing.TB, plan *flow.Plan, problems definition.Problems, err error) *Test {
 	t.Helper()
 	switch {
 	case err != nil:

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition/define"
 	"github.com/troupe-engine/troupe/job"
 	"github.com/troupe-engine/troupe/troupetest"
 )
@@ -21,7 +21,7 @@ on_error: fail
 result: payment
 nodes:
   approve: {kind: approval, params: {approval_key: $shared.decision}, timeout_ms: 604800000}
-  charge: {service: charge, max_retries: 2, wait_ms: 60000, prep: {input_map: {amount: $params.amount}}, post: {output_key: payment}, compensate: refund}
+  charge: {service: charge, retry: {max_attempts: 3, delay: 1m}, prep: {input_map: {amount: $params.amount}}, post: {output_key: payment}, compensate: refund}
   ship: {service: ship}
   refund: {service: refund, prep: {input_key: $input.output}}
 edges:

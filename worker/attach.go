@@ -88,7 +88,7 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	<-ctx.Done()
 	a.startLeaving()
 	if !waitFor(a.idle, w.cfg.Grace) {
-		w.cfg.Logger.Warn("jobs are left unfinished; the engine will give them to others", "jobs", w.load.Load())
+		w.cfg.Logger.Warn("stopping with unfinished jobs; they go to other workers", "jobs", w.load.Load())
 		abandon()
 		waitFor(a.idle, partingTime) // handlers that respect their context return at once
 	}
@@ -142,7 +142,7 @@ func (a *attachedWorker) keepAttached(ctx context.Context) error {
 			pause.next = min(pause.next, minStreamTime/2)
 		}
 		if pause.next == 0 && !member.leaving {
-			a.worker.cfg.Logger.Warn("the worker is not attached; trying on", "server", address, "error", err)
+			a.worker.cfg.Logger.Warn("attaching failed, retrying", "server", address, "error", err)
 		}
 		goesOn := a.canMoveJobs()
 		if member.leaving || !member.isWelcomed() || goesOn {
@@ -307,7 +307,7 @@ func (j *attachedJob) handlerJob() Job {
 		Input: orJSON(j.GetInput(), "null"), Params: orJSON(j.GetParams(), "{}"), Task: j.GetTask(),
 		Flow: j.GetFlow(),
 		Step: j.GetStep(), Unit: int(j.GetUnit()), Units: max(int(j.GetUnits()), 1),
-		Attempt: int(j.GetAttempt()), Trace: j.GetTrace(), Log: &j.log})
+		Attempt: int(j.GetAttempt()), Labels: j.GetLabels(), Trace: j.GetTrace(), Log: &j.log})
 }
 
 func orJSON(raw []byte, empty string) []byte {
@@ -327,7 +327,7 @@ func (a *attachedWorker) limitResult(r *attach.Result) {
 	a.mu.Unlock()
 	if size := resultBytes(r); most > 0 && size > most-messageOverhead {
 		*r = attach.Result{Number: r.GetNumber(), Outcome: attach.Outcome_OUTCOME_FAILED, Fatal: true,
-			Error: fmt.Sprintf("the result was refused: it has %d bytes, more than the engine takes", size)}
+			Error: fmt.Sprintf("the result was rejected: it has %d bytes, more than the engine takes", size)}
 	}
 }
 

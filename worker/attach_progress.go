@@ -40,10 +40,10 @@ func (a *attachedWorker) collectProgress() {
 	for n, j := range a.held {
 		p := &attach.Progress{Number: n, Lines: j.takePrinted()}
 		if !j.noted && !j.begun.IsZero() && j.begun.Before(since) {
-			j.noted, p.Note = true, "running"
+			j.noted, p.StatusText = true, "running"
 		}
 		if j.progressText != "" {
-			p.Note, j.progressText = j.progressText, ""
+			p.StatusText, j.progressText = j.progressText, ""
 		}
 		a.addProgress(p)
 	}
@@ -51,7 +51,7 @@ func (a *attachedWorker) collectProgress() {
 
 // addProgress queues a progress message of a job. The lock is held.
 func (a *attachedWorker) addProgress(p *attach.Progress) {
-	if p.GetNote() != "" || len(p.GetLines()) > 0 {
+	if p.GetStatusText() != "" || len(p.GetLines()) > 0 {
 		a.progress = append(a.progress, p)
 	}
 }

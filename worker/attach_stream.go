@@ -184,7 +184,7 @@ func (a *attachedWorker) acceptWelcome(w *attach.Welcome) time.Duration {
 	return max(time.Duration(w.GetHeartbeatMs())*time.Millisecond, minBeat)
 }
 
-var errLeft = errors.New("the member leaves")
+var errLeft = errors.New("member leaving")
 
 // readMessages handles the member's messages until the stream ends.
 func (a *attachedWorker) readMessages(s *clientStream, m *attach.ToWorker, from *streamMember, alive func()) error {
@@ -194,7 +194,7 @@ func (a *attachedWorker) readMessages(s *clientStream, m *attach.ToWorker, from 
 		a.forgetResults(m.GetAcknowledged())
 		a.takeJobs(m.GetJobs())
 		if m.GetLeaving() {
-			a.worker.cfg.Logger.Info("the member leaves", "server", from.address)
+			a.worker.cfg.Logger.Info("member leaving", "server", from.address)
 			from.markLeaving()
 			if a.canMoveJobs() {
 				return errLeft

@@ -214,5 +214,5 @@ func breaking(t *testing.T, streams int, slow time.Duration) {
 		soon(t, came)
 	}
 	stop()
-	require.Equal(t, 1, strings.Count(said.String(), "trying on"), said.String())
+	require.Equal(t, 1, strings.Count(said.String(), "retrying"), said.String())
 }

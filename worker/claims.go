@@ -228,7 +228,7 @@ const maxParts = 8
 func (k *claimKeeper) sendPrinted(ctx context.Context, c *claimedJob) {
 	for range maxParts {
 		claims := toHeldClaims([]*claimedJob{c}, "")
-		claims[0].Said = c.printed.nextPart()
+		claims[0].PrintedLines = c.printed.nextPart()
 		sent := len(claims[0].Lines)
 		if sent == 0 || c.ctx.Err() != nil || !k.sendToEngine(ctx, claims) {
 			return
@@ -237,10 +237,10 @@ func (k *claimKeeper) sendPrinted(ctx context.Context, c *claimedJob) {
 	}
 }
 
-func (k *claimKeeper) sendToEngine(ctx context.Context, claims []wire.HeldClaim) bool {
+func (k *claimKeeper) sendToEngine(ctx context.Context, claims []wire.HeldJob) bool {
 	_, err := k.worker.sendHeartbeat(ctx, claims, requestTime)
 	if err != nil && ctx.Err() == nil {
-		k.worker.cfg.Logger.Debug("the engine was not told how a job gets on", "job", claims[0].Job, "error", err)
+		k.worker.cfg.Logger.Debug("reporting a status text failed", "job", claims[0].Job, "error", err)
 	}
 	return err == nil
 }
@@ -252,7 +252,7 @@ func (k *claimKeeper) renewClaims(ctx context.Context, list []*claimedJob) {
 	answer, err := k.worker.sendHeartbeat(ctx, toHeldClaims(list, ""), max(shortest.lease/3, minBeat))
 	if err != nil {
 		if ctx.Err() == nil && !k.outage {
-			k.worker.cfg.Logger.Warn("claims could not be prolonged; trying on", "jobs", len(list), "error", err)
+			k.worker.cfg.Logger.Warn("extending claims failed, retrying", "jobs", len(list), "error", err)
 			k.outage = true
 		}
 		return
@@ -266,10 +266,10 @@ func (k *claimKeeper) renewClaims(ctx context.Context, list []*claimedJob) {
 }
 
 // toHeldClaims returns claims for a request, with a note about their jobs; "" = none.
-func toHeldClaims(list []*claimedJob, note string) []wire.HeldClaim {
-	claims := make([]wire.HeldClaim, len(list))
+func toHeldClaims(list []*claimedJob, note string) []wire.HeldJob {
+	claims := make([]wire.HeldJob, len(list))
 	for i, c := range list {
-		claims[i] = wire.HeldClaim{Job: c.ID, Token: c.token, Note: note}
+		claims[i] = wire.HeldJob{Job: c.ID, Token: c.token, StatusText: note}
 	}
 	return claims
 }

@@ -27,15 +27,15 @@ type engine struct {
 
 	registered chan registered
 	beats      chan wire.Heartbeat // heartbeats without claims
-	polls      chan wire.Poll
+	polls      chan wire.PollRequest
 	queue      chan wire.ClaimedJob
-	prolonged  chan []wire.HeldClaim
-	notes      chan wire.HeldClaim
-	logs       chan wire.HeldClaim // with output of a job
-	completed  chan wire.Report
-	reports    chan int          // number of reports in one request
-	next       chan *wire.Wanted // request for jobs that came with them
-	released   chan wire.GiveBack
+	prolonged  chan []wire.HeldJob
+	notes      chan wire.HeldJob
+	logs       chan wire.HeldJob // with output of a job
+	completed  chan wire.JobReport
+	reports    chan int              // number of reports in one request
+	next       chan *wire.JobRequest // request for jobs that came with them
+	released   chan wire.ReleaseClaims
 	left       chan string
 	paramsFor  chan string // tokens of requests for params
 
@@ -47,23 +47,23 @@ type engine struct {
 // registered is the registration of a worker with an id.
 type registered struct {
 	id string
-	wire.Registration
+	wire.WorkerRegistration
 }
 
 func newEngine(t testing.TB) *engine {
 	e := &engine{
 		registered: make(chan registered, 1000), beats: make(chan wire.Heartbeat, 1000),
-		polls: make(chan wire.Poll, 1000), queue: make(chan wire.ClaimedJob, 1000),
-		prolonged: make(chan []wire.HeldClaim, 1000), notes: make(chan wire.HeldClaim, 1000), logs: make(chan wire.HeldClaim, 1000),
-		completed: make(chan wire.Report, 1000), reports: make(chan int, 1000),
-		next: make(chan *wire.Wanted, 1000), released: make(chan wire.GiveBack, 1000),
+		polls: make(chan wire.PollRequest, 1000), queue: make(chan wire.ClaimedJob, 1000),
+		prolonged: make(chan []wire.HeldJob, 1000), notes: make(chan wire.HeldJob, 1000), logs: make(chan wire.HeldJob, 1000),
+		completed: make(chan wire.JobReport, 1000), reports: make(chan int, 1000),
+		next: make(chan *wire.JobRequest, 1000), released: make(chan wire.ReleaseClaims, 1000),
 		left: make(chan string, 1000), paramsFor: make(chan string, 1000),
 		answers: map[string][]func(http.ResponseWriter){},
 	}
 	mux := http.NewServeMux()
 	handle(e, mux, "PUT", "", "register", `{"offline_after_ms":15000}`,
-		func(id string, r wire.Registration) { e.registered <- registered{id, r} })
-	handle(e, mux, "POST", "/release", "release", "", func(_ string, r wire.GiveBack) { e.released <- r })
+		func(id string, r wire.WorkerRegistration) { e.registered <- registered{id, r} })
+	handle(e, mux, "POST", "/release", "release", "", func(_ string, r wire.ReleaseClaims) { e.released <- r })
 	mux.HandleFunc("DELETE /v1/workers/{worker}", func(w http.ResponseWriter, r *http.Request) {
 		if !e.other(w, "forget") {
 			w.WriteHeader(http.StatusNoContent)
@@ -136,13 +136,13 @@ func handle[T any](e *engine, mux *http.ServeMux, method, path, route, answer st
 func (e *engine) heartbeat(w http.ResponseWriter, r *http.Request) {
 	var body wire.Heartbeat
 	_ = json.NewDecoder(r.Body).Decode(&body)
-	noted := len(body.Claims) == 1 && body.Claims[0].Note != ""
+	noted := len(body.Claims) == 1 && body.Claims[0].StatusText != ""
 	route := "heartbeat"
 	if noted {
 		route = "note"
 	}
 	if !e.other(w, route) {
-		_ = json.NewEncoder(w).Encode(e.beat(body))
+		_ = json.NewEncoder(w).Encode(e.acceptHeartbeat(body))
 	}
 	switch {
 	case len(body.Claims) == 1 && len(body.Claims[0].Lines) > 0:
@@ -156,10 +156,10 @@ func (e *engine) heartbeat(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (e *engine) beat(body wire.Heartbeat) wire.HeartbeatAnswer {
+func (e *engine) acceptHeartbeat(body wire.Heartbeat) wire.HeartbeatResult {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	answer := wire.HeartbeatAnswer{Registered: true, Canceled: []string{}}
+	answer := wire.HeartbeatResult{Registered: true, Canceled: []string{}}
 	for _, c := range body.Claims {
 		if slices.Contains(e.canceled, c.Job) {
 			answer.Canceled = append(answer.Canceled, c.Job)
@@ -175,7 +175,7 @@ func (e *engine) cancel(id string) {
 }
 
 func (e *engine) poll(w http.ResponseWriter, r *http.Request) {
-	var body wire.Poll
+	var body wire.PollRequest
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	e.polls <- body
 	if e.other(w, "poll") {
@@ -197,12 +197,12 @@ func (e *engine) poll(w http.ResponseWriter, r *http.Request) {
 
 // report answers each report; "report" is the route of a single one.
 func (e *engine) report(w http.ResponseWriter, r *http.Request) {
-	var body wire.Reports
+	var body wire.JobReports
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	e.reports <- len(body.Reports)
 	e.next <- body.Next
 	if !e.other(w, "reports") {
-		answer := wire.ReportedJobs{Items: make([]wire.Reported, len(body.Reports))}
+		answer := wire.JobReportResults{Items: make([]wire.JobReportResult, len(body.Reports))}
 		for i := range answer.Items {
 			one := httptest.NewRecorder()
 			if e.other(one, "report") {

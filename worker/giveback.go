@@ -50,10 +50,9 @@ func (k *claimKeeper) giveBack(list []*claimedJob) {
 	defer cancel()
 	for group := range slices.Chunk(list, claimGroup) {
 		err := k.worker.server.postJSON(ctx, k.worker.workerPath("/release"),
-			wire.GiveBack{Claims: toHeldClaims(group, "")}, nil, partingTime)
+			wire.ReleaseClaims{Claims: toHeldClaims(group, "")}, nil, partingTime)
 		if err != nil {
-			k.worker.cfg.Logger.Warn("jobs could not be given back; others get them when the "+
-				"claims run out", "jobs", len(group), "error", err)
+			k.worker.cfg.Logger.Warn("returning jobs failed; they go to other workers when their claims expire", "jobs", len(group), "error", err)
 		}
 	}
 }

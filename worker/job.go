@@ -52,7 +52,7 @@ func Detailed(err error, details any) error { return job.Detailed(err, details) 
 func (w *Worker) callHandler(ctx context.Context, h Handler, j Job, progress func(context.Context, Job, string)) (answer wire.ExecAnswer) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.cfg.Logger.Error("a handler panicked", "service", j.Service, "job", j.ID, "stack", string(debug.Stack()))
+			w.cfg.Logger.Error("job handler panicked", "service", j.Service, "job", j.ID, "stack", string(debug.Stack()))
 			answer = wire.ExecAnswer{Error: fmt.Sprintf("handler panicked: %.200v", p)}
 		}
 	}()

@@ -27,7 +27,7 @@ func (p *printedLog) hasUnsent() bool {
 }
 
 // nextPart returns the next part to send: the same one until it is confirmed.
-func (p *printedLog) nextPart() wire.Said {
+func (p *printedLog) nextPart() wire.PrintedLines {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.unconfirmed) == 0 {
@@ -46,7 +46,7 @@ func (p *printedLog) confirmPart(sent int) {
 }
 
 // closeAndTake returns all unconfirmed output after the handler has returned.
-func (p *printedLog) closeAndTake() wire.Said {
+func (p *printedLog) closeAndTake() wire.PrintedLines {
 	p.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,8 +56,8 @@ func (p *printedLog) closeAndTake() wire.Said {
 	return toWireLines(p.unconfirmed, p.confirmedLines)
 }
 
-func toWireLines(list []lines.Line, from int64) wire.Said {
-	s := wire.Said{LinesFrom: from}
+func toWireLines(list []lines.Line, from int64) wire.PrintedLines {
+	s := wire.PrintedLines{LinesFrom: from}
 	for _, l := range list {
 		text, ended := strings.CutSuffix(l.Text, "\n")
 		s.Lines = append(s.Lines, wire.LogLine{At: wire.Millis(l.At), Stream: l.Stream, Text: text, Part: !ended})

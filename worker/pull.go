@@ -73,7 +73,7 @@ func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) error {
 			return denied
 		case err != nil:
 			if !w.outage.Swap(true) {
-				w.cfg.Logger.Warn("the engine gives no jobs; trying on", "error", err)
+				w.cfg.Logger.Warn("fetching jobs failed, retrying", "error", err)
 			}
 			pause.waitNext(ctx, err)
 			continue
@@ -96,7 +96,7 @@ type pulledJob struct {
 
 // pollJobs requests up to n jobs.
 func (w *Worker) pollJobs(ctx context.Context, services []string, n int) ([]pulledJob, error) {
-	ask := wire.Poll{Wanted: w.wantedJobs(services, n), WaitMS: min(w.cfg.Wait, longestWait).Milliseconds()}
+	ask := wire.PollRequest{JobRequest: w.wantedJobs(services, n), WaitMS: min(w.cfg.Wait, longestWait).Milliseconds()}
 	var answer wire.ClaimedJobs
 	if err := w.server.postJSON(ctx, w.workerPath("/poll"), ask, &answer, w.cfg.Wait+requestTime); err != nil {
 		return nil, err
@@ -105,8 +105,8 @@ func (w *Worker) pollJobs(ctx context.Context, services []string, n int) ([]pull
 }
 
 // wantedJobs returns a request for up to n jobs.
-func (w *Worker) wantedJobs(services []string, n int) wire.Wanted {
-	return wire.Wanted{Services: services, Labels: w.cfg.Labels, Max: n}
+func (w *Worker) wantedJobs(services []string, n int) wire.JobRequest {
+	return wire.JobRequest{Services: services, Labels: w.cfg.Labels, Max: n}
 }
 
 func pulledOf(claimed []wire.ClaimedJob) []pulledJob {
@@ -115,7 +115,7 @@ func pulledOf(claimed []wire.ClaimedJob) []pulledJob {
 		jobs[i] = pulledJob{token: j.Token, paramsKey: j.ParamsKey, lease: toLease(j.LeaseMS),
 			Job: job.WithKey(j.Key, Job{ID: j.ID, Service: j.Service, Input: j.Input,
 				Params: j.Params, Task: j.Task, Flow: j.Flow, Step: j.Step, Trace: j.Trace,
-				Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt})}
+				Unit: j.Unit, Units: max(j.Units, 1), Attempt: j.Attempt, Labels: j.Labels})}
 	}
 	return jobs
 }
@@ -173,14 +173,14 @@ func (w *Worker) carryOut(ctx context.Context, c *claimedJob) (passed bool) {
 		// failed.
 		return false
 	}
-	return w.deliverResult(ctx, wire.Report{Job: c.ID, Token: c.token, Output: answer.Result,
+	return w.deliverResult(ctx, wire.JobReport{Job: c.ID, Token: c.token, Output: answer.Result,
 		Error: answer.Error, Details: answer.Details, Fatal: answer.Fatal,
-		Numbers: wire.Numbers{Metrics: answer.Metrics}, Said: c.printed.closeAndTake()})
+		JobMetrics: wire.JobMetrics{Metrics: answer.Metrics}, PrintedLines: c.printed.closeAndTake()})
 }
 
 // deliverResult sends a result until the engine has answered or ctx ends. It reports whether the
 // job's slot has passed to another job.
-func (w *Worker) deliverResult(ctx context.Context, done wire.Report) (passed bool) {
+func (w *Worker) deliverResult(ctx context.Context, done wire.JobReport) (passed bool) {
 	var pause backoff
 	for {
 		passed, err := w.reports.deliverReport(ctx, done)
@@ -189,15 +189,15 @@ func (w *Worker) deliverResult(ctx context.Context, done wire.Report) (passed bo
 			return passed
 		case isPermanent(err) && done.Error == "" && isResultRefused(err):
 			// Without this error the engine would have the same work done again for nothing.
-			done.Output, done.Error, done.Details, done.Fatal, done.Said = nil,
-				"the result was refused: "+err.Error(), nil, true, wire.Said{}
+			done.Output, done.Error, done.Details, done.Fatal, done.PrintedLines = nil,
+				"the result was rejected: "+err.Error(), nil, true, wire.PrintedLines{}
 			continue
 		case isPermanent(err) && isFromEngine(err):
-			w.cfg.Logger.Warn("a result was refused", "job", done.Job, "error", err)
+			w.cfg.Logger.Warn("result rejected", "job", done.Job, "error", err)
 			return passed
 		}
 		if pause.next == 0 {
-			w.cfg.Logger.Warn("a result is not delivered yet; trying on", "job", done.Job, "error", err)
+			w.cfg.Logger.Warn("delivering a result failed, retrying", "job", done.Job, "error", err)
 		}
 		if !pause.waitNext(ctx, err) {
 			return false

@@ -31,7 +31,7 @@ func TestAClaimIsProlongedUntilTheJobIsCanceled(t *testing.T) {
 	j.LeaseMS = 90
 	e.queue <- j
 	for range 3 {
-		require.Equal(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"}}, <-e.prolonged)
+		require.Equal(t, []wire.HeldJob{{Job: "1", Token: "tok-1"}}, <-e.prolonged)
 	}
 	e.cancel("1")
 	require.ErrorContains(t, <-causes, "nobody waits for this job")
@@ -138,7 +138,7 @@ func TestFailedRenewalsAreLoggedOnce(t *testing.T) {
 	close(leave)
 	soon(t, e.completed)
 	stop()
-	require.Equal(t, 1, strings.Count(said.String(), "could not be prolonged"), said.String())
+	require.Equal(t, 1, strings.Count(said.String(), "extending claims failed"), said.String())
 }
 
 func TestNotesDoNotKeepClaimsFromBeingProlonged(t *testing.T) {
@@ -174,7 +174,7 @@ func TestClaimsAreProlongedTogether(t *testing.T) {
 	defer close(leave)
 	for {
 		if claims := <-e.prolonged; len(claims) == 3 {
-			require.ElementsMatch(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"},
+			require.ElementsMatch(t, []wire.HeldJob{{Job: "1", Token: "tok-1"},
 				{Job: "2", Token: "tok-2"}, {Job: "3", Token: "tok-3"}}, claims)
 			return
 		}
@@ -196,7 +196,7 @@ func TestOnlyLongJobsAreReportedAsRunning(t *testing.T) {
 			run(t, w)
 			e.queue <- job("1", "s")
 			if tt.long {
-				require.Equal(t, wire.HeldClaim{Job: "1", Token: "tok-1", Note: "running"}, <-e.notes)
+				require.Equal(t, wire.HeldJob{Job: "1", Token: "tok-1", StatusText: "running"}, <-e.notes)
 			}
 			close(leave)
 			<-e.completed
@@ -217,7 +217,7 @@ func TestOutputOfAHandlerIsSentWhileItRuns(t *testing.T) {
 		return nil, nil
 	})
 	run(t, w)
-	told := func(s wire.Said) (texts []string) {
+	told := func(s wire.PrintedLines) (texts []string) {
 		for _, l := range s.Lines {
 			texts = append(texts, l.Stream+" "+l.Text)
 		}
@@ -225,13 +225,13 @@ func TestOutputOfAHandlerIsSentWhileItRuns(t *testing.T) {
 	}
 	lines <- "one\n"
 	claim := soon(t, e.logs)
-	require.Equal(t, []string{"1", "tok-1", "log one"}, append([]string{claim.Job, claim.Token}, told(claim.Said)...))
+	require.Equal(t, []string{"1", "tok-1", "log one"}, append([]string{claim.Job, claim.Token}, told(claim.PrintedLines)...))
 	lines <- "two\nhalf"
 	claim = soon(t, e.logs)
-	require.Equal(t, []string{"log two"}, told(claim.Said))
+	require.Equal(t, []string{"log two"}, told(claim.PrintedLines))
 	require.EqualValues(t, 1, claim.LinesFrom)
 	close(lines)
 	done := soon(t, e.completed)
-	require.Equal(t, "log half", told(done.Said)[len(done.Lines)-1])
+	require.Equal(t, "log half", told(done.PrintedLines)[len(done.Lines)-1])
 	require.True(t, done.Lines[len(done.Lines)-1].Part)
 }

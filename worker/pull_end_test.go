@@ -97,7 +97,7 @@ func TestJobsThatDoNotFinishAreGivenBackWhenTheyHaveStopped(t *testing.T) {
 	<-begun
 	stop()
 	require.Empty(t, e.completed)
-	require.Equal(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"}}, (<-e.released).Claims)
+	require.Equal(t, []wire.HeldJob{{Job: "1", Token: "tok-1"}}, (<-e.released).Claims)
 	require.Empty(t, e.released, "a job may be at work once only")
 }
 

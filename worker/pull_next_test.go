@@ -17,7 +17,7 @@ import (
 // bringing acknowledges one report, and brings jobs.
 func bringing(jobs ...wire.ClaimedJob) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
-		_ = json.NewEncoder(w).Encode(wire.ReportedJobs{Items: make([]wire.Reported, 1), Jobs: jobs})
+		_ = json.NewEncoder(w).Encode(wire.JobReportResults{Items: make([]wire.JobReportResult, 1), Jobs: jobs})
 	}
 }
 
@@ -36,7 +36,7 @@ func TestTheNextJobComesWithTheAnswerToAResult(t *testing.T) {
 	e.queue <- job("1", "s")
 	for _, id := range []string{"1", "2", "3"} {
 		require.Equal(t, `"`+id+`"`, string((<-e.completed).Output))
-		require.Equal(t, &wire.Wanted{Services: []string{"s"}, Labels: []string{"gpu"}, Max: 1}, <-e.next)
+		require.Equal(t, &wire.JobRequest{Services: []string{"s"}, Labels: []string{"gpu"}, Max: 1}, <-e.next)
 	}
 	require.EqualValues(t, 1, polls.Load(), "nobody polled while the slot went from one job to the next")
 	e.queue <- job("4", "s")
@@ -46,10 +46,10 @@ func TestTheNextJobComesWithTheAnswerToAResult(t *testing.T) {
 // An answer should bring no more jobs than requested, and a report that must be sent again keeps
 // its slot.
 func TestJobsWithoutASlotWaitForOne(t *testing.T) {
-	for name, answer := range map[string]wire.ReportedJobs{
-		"more than asked for":        {Items: make([]wire.Reported, 1)},
-		"for a refused one":          {Items: []wire.Reported{{Problem: &wire.Problem{Status: 409, Detail: "no"}}}},
-		"for one that is sent again": {Items: []wire.Reported{{Problem: &wire.Problem{Status: 413, Detail: "no"}}}},
+	for name, answer := range map[string]wire.JobReportResults{
+		"more than asked for":        {Items: make([]wire.JobReportResult, 1)},
+		"for a refused one":          {Items: []wire.JobReportResult{{Problem: &wire.Problem{Status: 409, Detail: "no"}}}},
+		"for one that is sent again": {Items: []wire.JobReportResult{{Problem: &wire.Problem{Status: 413, Detail: "no"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newEngine(t)
@@ -94,6 +94,6 @@ func TestAJobThatComesWhileTheWorkerLeavesIsGivenBack(t *testing.T) {
 	close(left)
 	require.NoError(t, <-ended)
 	require.Equal(t, "1", (<-e.completed).Job)
-	require.Equal(t, []wire.HeldClaim{{Job: "2", Token: "tok-2"}}, (<-e.released).Claims)
+	require.Equal(t, []wire.HeldJob{{Job: "2", Token: "tok-2"}}, (<-e.released).Claims)
 	require.Empty(t, e.completed)
 }

@@ -96,7 +96,7 @@ func refusedResult(t *testing.T, route string) {
 	e.queue <- job("1", "s")
 	require.Empty(t, (<-e.completed).Error)
 	done := <-e.completed
-	require.Contains(t, done.Error, "the result was refused: the engine answered 413")
+	require.Contains(t, done.Error, "the result was rejected: the engine answered 413")
 	require.True(t, done.Fatal)
 }
 
@@ -187,7 +187,7 @@ func TestARefusedResultBlocksNoOther(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return began.Load() == 7 }, time.Minute, time.Millisecond)
 	close(held)
-	last := map[string]wire.Report{}
+	last := map[string]wire.JobReport{}
 	for len(last) < 7 || len(e.completed) > 0 {
 		r := <-e.completed
 		last[r.Job] = r

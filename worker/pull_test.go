@@ -64,7 +64,7 @@ func TestAPullWorkerRegistersAndGivesSignsOfLife(t *testing.T) {
 	w.Handle("b", nil)
 	w.Handle("a", nil)
 	run(t, w)
-	want := registered{"w1", wire.Registration{Services: []string{"a", "b"}}}
+	want := registered{"w1", wire.WorkerRegistration{Services: []string{"a", "b"}}}
 	for range 3 { // until the engine accepts it
 		require.Equal(t, want, <-e.registered)
 	}
@@ -107,30 +107,30 @@ func TestTheEnginesAddress(t *testing.T) {
 func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
 	for name, tt := range map[string]struct {
 		handler worker.Handler
-		want    wire.Report
+		want    wire.JobReport
 	}{
 		"its result is JSON": {func(context.Context, worker.Job) (any, error) { return map[string]int{"a": 1}, nil },
-			wire.Report{Output: json.RawMessage(`{"a":1}`)}},
+			wire.JobReport{Output: json.RawMessage(`{"a":1}`)}},
 		"raw JSON stays": {func(context.Context, worker.Job) (any, error) { return json.RawMessage(`12345678901234567890`), nil },
-			wire.Report{Output: json.RawMessage(`12345678901234567890`)}},
+			wire.JobReport{Output: json.RawMessage(`12345678901234567890`)}},
 		"no result is null": {func(context.Context, worker.Job) (any, error) { return nil, nil },
-			wire.Report{Output: json.RawMessage(`null`)}},
+			wire.JobReport{Output: json.RawMessage(`null`)}},
 		"an error": {func(context.Context, worker.Job) (any, error) { return nil, errors.New("no luck") },
-			wire.Report{Error: "no luck"}},
+			wire.JobReport{Error: "no luck"}},
 		"an error without a text": {func(context.Context, worker.Job) (any, error) { return nil, errors.New("") },
-			wire.Report{Error: "failed"}},
+			wire.JobReport{Error: "failed"}},
 		"a fatal error": {func(context.Context, worker.Job) (any, error) {
 			return nil, fmt.Errorf("it is: %w", worker.Fatal(errors.New("never")))
-		}, wire.Report{Error: "it is: never", Fatal: true}},
+		}, wire.JobReport{Error: "it is: never", Fatal: true}},
 		"a panic": {func(context.Context, worker.Job) (any, error) { panic("boom") },
-			wire.Report{Error: "handler panicked: boom"}},
+			wire.JobReport{Error: "handler panicked: boom"}},
 		"a result that is no JSON": {func(context.Context, worker.Job) (any, error) { return json.RawMessage(`{`), nil },
-			wire.Report{Error: "the handler's result cannot be sent: it is not valid JSON", Fatal: true}},
+			wire.JobReport{Error: "the handler's result cannot be sent: it is not valid JSON", Fatal: true}},
 		"a log": {func(_ context.Context, j worker.Job) (any, error) {
 			fmt.Fprint(j.Log, "said ", j.ID, " ", j.Service, " ", string(j.Input), " ", string(j.Params))
 			return true, nil
-		}, wire.Report{Output: json.RawMessage(`true`),
-			Said: wire.Said{Lines: []wire.LogLine{{Stream: "log", Text: `said j s {"n":1} {"p":2}`,
+		}, wire.JobReport{Output: json.RawMessage(`true`),
+			PrintedLines: wire.PrintedLines{Lines: []wire.LogLine{{Stream: "log", Text: `said j s {"n":1} {"p":2}`,
 				Part: true}}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestAPulledJobIsCarriedOutAndCompleted(t *testing.T) {
 				done.Lines[i].At = wire.Time{}
 			}
 			require.Equal(t, tt.want, done)
-			require.Equal(t, wire.Poll{Wanted: wire.Wanted{Services: []string{"s"}, Max: 32}, WaitMS: 5000}, <-e.polls)
+			require.Equal(t, wire.PollRequest{JobRequest: wire.JobRequest{Services: []string{"s"}, Max: 32}, WaitMS: 5000}, <-e.polls)
 		})
 	}
 }
@@ -268,7 +268,7 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 	e.queue <- job("1", "s")
 	<-e.completed
 	stop()
-	require.Equal(t, 1, strings.Count(said.String(), "gives no jobs"), said.String())
+	require.Equal(t, 1, strings.Count(said.String(), "fetching jobs failed"), said.String())
 }
 
 // lines collects the output of a logger.

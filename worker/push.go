@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/troupe-engine/troupe/api/wire"
@@ -65,7 +66,7 @@ func (w *Worker) openListener(u *url.URL) (net.Listener, error) {
 	if again != nil {
 		return nil, err
 	}
-	w.cfg.Logger.Warn("another port is used", "used", other.Addr(), "error", err)
+	w.cfg.Logger.Warn("port is in use, listening on another one", "address", other.Addr(), "error", err)
 	return other, nil
 }
 
@@ -155,11 +156,12 @@ func (w *Worker) hasSecret(authorization string) bool {
 
 // jobFromHeaders returns the data of a job in the headers.
 func jobFromHeaders(h http.Header) Job {
-	text := func(name string) string {
-		if t, err := url.PathUnescape(h.Get(name)); err == nil {
-			return t
+	text := func(name string) string { return unescapeText(h.Get(name)) }
+	var labels []string
+	if list := h.Get(wire.HeaderLabels); list != "" {
+		for label := range strings.SplitSeq(list, ",") {
+			labels = append(labels, unescapeText(label))
 		}
-		return h.Get(name)
 	}
 	number := func(name string, least int) int {
 		n, _ := strconv.Atoi(h.Get(name)) // the engine may not send it
@@ -167,8 +169,16 @@ func jobFromHeaders(h http.Header) Job {
 	}
 	return job.WithKey(h.Get(wire.HeaderKey),
 		Job{ID: h.Get(wire.HeaderJob), Task: text(wire.HeaderTask), Flow: text(wire.HeaderFlow),
-			Step: text(wire.HeaderStep), Trace: h.Get(wire.HeaderTrace),
+			Step: text(wire.HeaderStep), Labels: labels, Trace: h.Get(wire.HeaderTrace),
 			Unit: number(wire.HeaderUnit, 0), Units: number(wire.HeaderUnits, 1), Attempt: number(wire.HeaderAttempt, 0)})
+}
+
+// unescapeText returns a text that was escaped as in the path of a URL.
+func unescapeText(text string) string {
+	if t, err := url.PathUnescape(text); err == nil {
+		return t
+	}
+	return text
 }
 
 func writeAnswer(rw http.ResponseWriter, a wire.ExecAnswer) {

@@ -124,16 +124,17 @@ func TestAPushedJobTellsWhereItComesFrom(t *testing.T) {
 	e := newEngine(t)
 	w := worker.New(pushConfig(e))
 	w.Handle("s", func(_ context.Context, j worker.Job) (any, error) {
-		return []any{j.Task, j.Flow, j.Step, j.Unit, j.Units, j.Attempt, j.Trace}, nil
+		return []any{j.Task, j.Flow, j.Step, j.Unit, j.Units, j.Attempt, j.Labels, j.Trace}, nil
 	})
 	run(t, w)
 	defer http.DefaultClient.CloseIdleConnections()
 	me := <-e.registered
 	_, body := post(t, t.Context(), me.URL+"/exec/s", `{}`, "Troupe-Task", "t", "Troupe-Flow", "f", "Troupe-Step", "a/gr%C3%BC%C3%9Fe 1",
-		"traceparent", "00-1-2-01", "Troupe-Unit", "2", "Troupe-Units", "3", "Troupe-Attempt", "4")
-	require.Equal(t, `{"result":["t","f","a/grüße 1",2,3,4,"00-1-2-01"]}`+"\n", body)
+		"traceparent", "00-1-2-01", "Troupe-Unit", "2", "Troupe-Units", "3", "Troupe-Attempt", "4",
+		"Troupe-Labels", "gpu,a%2Cb")
+	require.Equal(t, `{"result":["t","f","a/grüße 1",2,3,4,["gpu","a,b"],"00-1-2-01"]}`+"\n", body)
 	_, body = post(t, t.Context(), me.URL+"/exec/s", `{}`)
-	require.Equal(t, `{"result":["","","",0,1,0,""]}`+"\n", body, "an engine may not tell")
+	require.Equal(t, `{"result":["","","",0,1,0,null,""]}`+"\n", body, "an engine may not tell")
 }
 
 func TestRequestsOfStrangersAreNotCarriedOut(t *testing.T) {

@@ -95,7 +95,8 @@ func (w *Worker) execOne(ctx context.Context, n int, req *wire.ExecJob) []byte {
 	defer w.freeSlot()
 	j := job.WithKey(req.Key, Job{ID: req.Job, Service: req.Service, Input: req.Input,
 		Params: req.Params, Task: req.Task, Flow: req.Flow, Step: req.Step,
-		Trace: req.Trace, Unit: req.Unit, Units: max(req.Units, 1), Attempt: req.Attempt, Log: io.Discard})
+		Trace: req.Trace, Unit: req.Unit, Units: max(req.Units, 1), Attempt: req.Attempt, Labels: req.Labels,
+		Log: io.Discard})
 	said := w.callHandler(ctx, h, j, nil)
 	text, _ := json.Marshal(said)
 	return append(append(line, text...), '\n')

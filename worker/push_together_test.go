@@ -31,17 +31,20 @@ func TestJobsThatArePushedTogetherAreAnsweredAsTheyEnd(t *testing.T) {
 	release := make(chan struct{})
 	w.Handle("slow", func(context.Context, worker.Job) (any, error) { <-release; return "slow", nil })
 	w.Handle("echo", func(_ context.Context, j worker.Job) (any, error) {
-		return []any{j.ID, j.Input, j.Params, j.Task, j.Flow, j.Step, j.Unit, j.Units, j.Attempt, j.Trace}, nil
+		return []any{j.ID, j.Input, j.Params, j.Task, j.Flow, j.Step, j.Unit, j.Units, j.Attempt, j.Labels, j.Trace}, nil
 	})
 	run(t, w)
 	defer http.DefaultClient.CloseIdleConnections()
 	me := <-e.registered
 	resp := together(t, me.URL, "b",
-		`{"job":"j0","service":"slow","input":1,"params":{}}{"job":"j1","service":"echo","task":"t","flow":"f","step":"s","unit":2,"units":3,"attempt":4,"trace":"00-1","input":{"n":1},"params":{"p":2}}`)
+		`{"job":"j0","service":"slow","input":1,"params":{}}`+
+			`{"job":"j1","service":"echo","task":"t","flow":"f","step":"s","unit":2,"units":3,"attempt":4,`+
+			`"labels":["gpu"],"trace":"00-1","input":{"n":1},"params":{"p":2}}`)
 	in := bufio.NewReader(resp.Body)
 	line, err := in.ReadString('\n')
 	require.NoError(t, err)
-	require.Equal(t, `1 {"result":["j1",{"n":1},{"p":2},"t","f","s",2,3,4,"00-1"]}`+"\n", line, "it does not wait for the one before it")
+	require.Equal(t, `1 {"result":["j1",{"n":1},{"p":2},"t","f","s",2,3,4,["gpu"],"00-1"]}`+"\n",
+		line, "it does not wait for the one before it")
 	close(release)
 	line, err = in.ReadString('\n')
 	require.NoError(t, err)

@@ -14,12 +14,12 @@ const registerPause = 2 * time.Second
 
 // keepRegistered registers the worker and sends heartbeats until ctx ends, or the engine denies the
 // worker. It registers again if the engine does not know the worker (any longer).
-func (w *Worker) keepRegistered(ctx context.Context, me wire.Registration) error {
+func (w *Worker) keepRegistered(ctx context.Context, me wire.WorkerRegistration) error {
 	err := w.putRegistration(ctx, me)
 	for failing := false; err == nil && sleepContext(ctx, w.cfg.Heartbeat); {
 		answer, lost := w.sendHeartbeat(ctx, nil, max(w.cfg.Heartbeat, minHeartbeatTimeout))
 		if lost != nil && !failing && ctx.Err() == nil {
-			w.cfg.Logger.Warn("the engine does not hear from this worker; trying on", "error", lost)
+			w.cfg.Logger.Warn("sending a heartbeat failed, retrying", "error", lost)
 		}
 		failing = lost != nil
 		if err = w.server.deniedError(lost); lost == nil && !answer.Registered {
@@ -36,7 +36,7 @@ const partingTime = 2 * time.Second
 func (w *Worker) deregister() {
 	err := w.server.callEngine(context.Background(), http.MethodDelete, w.workerPath(""), nil, nil, partingTime)
 	if err != nil && statusOf(err) != http.StatusNotFound {
-		w.cfg.Logger.Warn("the engine was not told that this worker ends; it will notice by its silence", "error", err)
+		w.cfg.Logger.Warn("deregistering this worker failed; the server notices by missing heartbeats", "error", err)
 	}
 }
 
@@ -45,7 +45,7 @@ func (w *Worker) deregister() {
 const minHeartbeatTimeout = time.Second
 
 // sendHeartbeat sends a heartbeat, and renews claims.
-func (w *Worker) sendHeartbeat(ctx context.Context, claims []wire.HeldClaim, limit time.Duration) (answer wire.HeartbeatAnswer, err error) {
+func (w *Worker) sendHeartbeat(ctx context.Context, claims []wire.HeldJob, limit time.Duration) (answer wire.HeartbeatResult, err error) {
 	err = w.server.postJSON(ctx, w.workerPath("/heartbeat"),
 		wire.Heartbeat{Load: int(w.load.Load()), Claims: claims}, &answer, min(limit, requestTime))
 	return answer, err
@@ -58,9 +58,9 @@ func (w *Worker) workerPath(route string) string {
 
 // putRegistration tries until the engine has accepted the registration, or denies the worker. It
 // returns an error if the worker is denied, or if ctx ends first.
-func (w *Worker) putRegistration(ctx context.Context, me wire.Registration) error {
+func (w *Worker) putRegistration(ctx context.Context, me wire.WorkerRegistration) error {
 	for failing := false; ; failing = true {
-		err := w.server.callEngine(ctx, http.MethodPut, w.workerPath(""), me, &wire.Registered{}, requestTime)
+		err := w.server.callEngine(ctx, http.MethodPut, w.workerPath(""), me, &wire.RegistrationResult{}, requestTime)
 		if err == nil {
 			w.cfg.Logger.Info("registered", "worker", w.cfg.ID, "url", me.URL, "services", me.Services, "labels", me.Labels)
 			return nil
@@ -69,7 +69,7 @@ func (w *Worker) putRegistration(ctx context.Context, me wire.Registration) erro
 			return denied
 		}
 		if !failing && ctx.Err() == nil {
-			w.cfg.Logger.Warn("the worker is not registered yet; trying on", "error", err)
+			w.cfg.Logger.Warn("registering failed, retrying", "error", err)
 		}
 		if !sleepContext(ctx, min(registerPause, w.cfg.Heartbeat)) {
 			return ctx.Err()

@@ -23,12 +23,12 @@ const senders = 2
 type resultReporter struct {
 	worker     *Worker
 	ended      chan *pendingReport
-	nextWanted func(jobs int) *wire.Wanted // returns the request for jobs; nil = none
+	nextWanted func(jobs int) *wire.JobRequest // returns the request for jobs; nil = none
 }
 
 // pendingReport is a report with a caller that waits for its answer.
 type pendingReport struct {
-	report   wire.Report
+	report   wire.JobReport
 	answered chan deliveryResult
 }
 
@@ -44,7 +44,7 @@ func newReporter(w *Worker) *resultReporter {
 }
 
 // deliverReport sends a report and returns the engine's answer.
-func (r *resultReporter) deliverReport(ctx context.Context, report wire.Report) (passed bool, err error) {
+func (r *resultReporter) deliverReport(ctx context.Context, report wire.JobReport) (passed bool, err error) {
 	d := &pendingReport{report, make(chan deliveryResult, 1)}
 	select {
 	case r.ended <- d:
@@ -61,7 +61,7 @@ func (r *resultReporter) deliverReport(ctx context.Context, report wire.Report) 
 
 // runSenders sends reports until ctx ends. Until open ends it also requests jobs of the services.
 func (r *resultReporter) runSenders(ctx, open context.Context, services []string) {
-	r.nextWanted = func(jobs int) *wire.Wanted {
+	r.nextWanted = func(jobs int) *wire.JobRequest {
 		if open.Err() != nil {
 			return nil
 		}
@@ -112,11 +112,11 @@ func (d *pendingReport) size() int {
 // sendBatch sends a batch of reports. One bad report must not block the others, so if the batch is
 // refused, each report is sent alone.
 func (r *resultReporter) sendBatch(ctx context.Context, batch []*pendingReport) {
-	reports := wire.Reports{Reports: make([]wire.Report, len(batch)), Next: r.nextWanted(len(batch))}
+	reports := wire.JobReports{Reports: make([]wire.JobReport, len(batch)), Next: r.nextWanted(len(batch))}
 	for i, d := range batch {
 		reports.Reports[i] = d.report
 	}
-	var answer wire.ReportedJobs
+	var answer wire.JobReportResults
 	err := r.worker.server.postJSON(ctx, r.worker.workerPath("/reports"), reports, &answer, requestTime)
 	if err != nil && len(batch) > 1 && isResultRefused(err) {
 		for _, d := range batch {
@@ -129,7 +129,7 @@ func (r *resultReporter) sendBatch(ctx context.Context, batch []*pendingReport) 
 
 // distributeAnswers passes the answers to the callers of the batch, and the slots of the reported
 // jobs to the next jobs.
-func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pendingReport, answer *wire.ReportedJobs, err error) {
+func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pendingReport, answer *wire.JobReportResults, err error) {
 	jobs, passed := pulledOf(answer.Jobs), 0
 	if r.nextWanted(1) == nil {
 		defer r.worker.claims.declineJobs(jobs)
@@ -156,7 +156,7 @@ func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pending
 func isFinal(err error) bool { return err == nil || isPermanent(err) && !isResultRefused(err) }
 
 // errOf returns the error of one report.
-func errOf(err error, items []wire.Reported, i int) error {
+func errOf(err error, items []wire.JobReportResult, i int) error {
 	switch {
 	case err != nil:
 		return err

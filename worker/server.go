@@ -199,7 +199,7 @@ func readAnswer(resp *http.Response, answer []byte, out any) error {
 
 func readRefusal(resp *http.Response, answer []byte) *statusError {
 	var p wire.Problem
-	known := json.Unmarshal(answer, &p) == nil && p.Kind != ""
+	known := json.Unmarshal(answer, &p) == nil && p.Code != ""
 	if p.Detail == "" {
 		p.Detail = fmt.Sprintf("%.200q", answer)
 	}

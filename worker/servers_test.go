@@ -48,7 +48,7 @@ func TestAWorkerGoesOnWithTheNextMember(t *testing.T) {
 	first.Listener.Close()
 	soon(t, second.beats)
 	soon(t, second.polls)
-	require.Equal(t, []wire.HeldClaim{{Job: "1", Token: "tok-1"}}, soon(t, second.prolonged))
+	require.Equal(t, []wire.HeldJob{{Job: "1", Token: "tok-1"}}, soon(t, second.prolonged))
 	close(end)
 	require.Equal(t, "1", soon(t, second.completed).Job)
 	stop()

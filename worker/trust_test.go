@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/api/client"
-	"github.com/troupe-engine/troupe/internal/certtest"
+	"github.com/troupe-engine/troupe/internal/testing/certtest"
 	"github.com/troupe-engine/troupe/worker"
 )
 

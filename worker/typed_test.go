@@ -77,7 +77,7 @@ func TestProgressOfAHandlerIsSent(t *testing.T) {
 	})
 	run(t, w)
 	e.queue <- job("1", "s")
-	require.Equal(t, wire.HeldClaim{Job: "1", Token: "tok-1", Note: "half of it"}, <-e.notes)
+	require.Equal(t, wire.HeldJob{Job: "1", Token: "tok-1", StatusText: "half of it"}, <-e.notes)
 	close(leave)
 	<-e.completed
 }

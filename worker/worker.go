@@ -97,7 +97,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 
-	me := wire.Registration{Services: services, Labels: w.cfg.Labels}
+	me := wire.WorkerRegistration{Services: services, Labels: w.cfg.Labels}
 	var push *pushServer
 	if w.cfg.Push {
 		if push, err = w.openServer(); err != nil {
@@ -152,7 +152,7 @@ func (w *Worker) drainJobs(push *pushServer, abandon context.CancelFunc) {
 		return
 	case <-ctx.Done():
 	}
-	w.cfg.Logger.Warn("jobs are left unfinished; the engine will give them to others", "jobs", w.load.Load())
+	w.cfg.Logger.Warn("stopping with unfinished jobs; they go to other workers", "jobs", w.load.Load())
 	left := w.claims.heldJobs()
 	abandon()
 	if push != nil {

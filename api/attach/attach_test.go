@@ -15,8 +15,8 @@ import (
 
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/api/client"
-	"github.com/troupe-engine/troupe/internal/certtest"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/certtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/worker"
 )
 
@@ -67,7 +67,7 @@ func TestResultsAndErrorsOfHandlersReachTheTask(t *testing.T) {
 	})
 	s.listed(1)
 	for service, want := range map[string]string{"tell": "", "fail": "no luck", "panic": "boom",
-		"large": "the result was refused", "other": "no worker"} {
+		"large": "the result was rejected", "other": "no worker"} {
 		s.publish(service, fmt.Sprintf(
 			`{"start":"a","nodes":{"a":{"exec_type":"remote","service":%q,"params":{"p":1},"prep":{"input_key":"$params.n"}}}}`,
 			service))

@@ -27,7 +27,7 @@ func TestAGentleCancelStartsNoWaitingUnitOverAnyTransport(t *testing.T) {
 		execType string
 		worker   worker.Config
 	}{
-		"push":   {"http", worker.Config{Push: true, URL: "http://127.0.0.1:0"}},
+		"push":   {"push", worker.Config{Push: true, URL: "http://127.0.0.1:0"}},
 		"pull":   {"queue", worker.Config{Pull: true}},
 		"attach": {"remote", worker.Config{Attach: true}},
 	} {
@@ -36,7 +36,7 @@ func TestAGentleCancelStartsNoWaitingUnitOverAnyTransport(t *testing.T) {
 			var began atomic.Int32
 			at, finish := make(chan struct{}, 10), make(chan struct{})
 			transport.worker.ID, transport.worker.Concurrency = "w", 1
-			s.work(transport.worker, map[string]worker.Handler{
+			s.runWorker(transport.worker, map[string]worker.Handler{
 				"double": func(context.Context, worker.Job) (any, error) {
 					began.Add(1)
 					at <- struct{}{}
@@ -44,12 +44,12 @@ func TestAGentleCancelStartsNoWaitingUnitOverAnyTransport(t *testing.T) {
 					return 2, nil
 				},
 			})
-			require.Eventually(t, func() bool { return s.known()["w"] != "" }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return s.knownWorkers()["w"] != "" }, patience, time.Millisecond)
 			s.publish("list", listOf(transport.execType))
 			task := s.start("list", map[string]any{"list": []int{1, 2, 3, 4, 5}})
 			<-at
 			require.NoError(t, s.engine.Cancel(t.Context(), task, troupe.Gently))
-			require.Eventually(t, func() bool { return s.units(task)["canceled"] == 4 }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return s.countUnits(task)["canceled"] == 4 }, patience, time.Millisecond)
 			close(finish)
 			require.EqualValues(t, "canceled", s.end(task).Status)
 			// A second task gets the worker's only slot after all jobs dispatched before.
@@ -74,8 +74,8 @@ func TestAGentleCancelEndsATaskThatNoWorkerHasBegun(t *testing.T) {
 	}
 }
 
-// units returns how many units of the step "a" of a task are in each state.
-func (s *stage) units(task string) map[string]int {
+// countUnits returns how many units of the step "a" of a task are in each state.
+func (s *stage) countUnits(task string) map[string]int {
 	resp, err := http.Get(s.url + "/v1/tasks/" + task + "/units/states?step=a")
 	require.NoError(s, err)
 	defer resp.Body.Close()

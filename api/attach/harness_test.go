@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/troupe-engine/troupe"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/worker"
 )
 
@@ -98,11 +98,11 @@ func (s *stage) serve(address string) {
 // attach runs an attached worker until the test ends or the function is called.
 func (s *stage) attach(cfg worker.Config, handlers map[string]worker.Handler) (stop func()) {
 	cfg.Attach = true
-	return s.work(cfg, handlers)
+	return s.runWorker(cfg, handlers)
 }
 
-// work runs a worker until the test ends or the function is called.
-func (s *stage) work(cfg worker.Config, handlers map[string]worker.Handler) (stop func()) {
+// runWorker runs a worker until the test ends or the function is called.
+func (s *stage) runWorker(cfg worker.Config, handlers map[string]worker.Handler) (stop func()) {
 	if cfg.Server == "" {
 		cfg.Server = s.url
 	}
@@ -131,7 +131,7 @@ func (s *stage) listed(n int) {
 // workers returns the names of the attached workers.
 func (s *stage) workers() map[string]bool {
 	found := map[string]bool{}
-	for id, kind := range s.known() {
+	for id, kind := range s.knownWorkers() {
 		if kind == "attached" {
 			found[id] = true
 		}
@@ -139,8 +139,8 @@ func (s *stage) workers() map[string]bool {
 	return found
 }
 
-// known returns the types of the known workers, by name.
-func (s *stage) known() map[string]string {
+// knownWorkers returns the types of the known workers, by name.
+func (s *stage) knownWorkers() map[string]string {
 	resp, err := http.Get(s.url + "/v1/workers")
 	require.NoError(s, err)
 	defer resp.Body.Close()

@@ -49,14 +49,14 @@ func (c *client) sendAs(accept, method, path string) (int, http.Header, []byte) 
 	return c.do(accept, method, path, "")
 }
 
-// do sends a request once. In a cluster it retries when a member reports that another one has not
+// do sends a request. It retries when a member reports that another one or the store has not
 // answered in time: on a machine that stalls for seconds that is no fault, and clients are supposed
 // to retry.
 func (c *client) do(accept, method, path, body string) (status int, header http.Header, answer []byte) {
 	c.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Second) {
 		status, header, answer = c.once(accept, method, path, body)
-		if status != http.StatusServiceUnavailable || c.kind != clusterStore || time.Since(begun) > deadline {
+		if status != http.StatusServiceUnavailable || time.Since(begun) > deadline {
 			return status, header, answer
 		}
 	}

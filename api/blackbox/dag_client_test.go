@@ -23,7 +23,7 @@ func (c *client) dag(definition string, input any) *dag {
 	d := &dag{client: &client{T: c.T, server: c.server}, prefix: unique("dag") + "-"}
 	slug := strings.TrimSuffix(d.prefix, "-")
 	status, v := d.call("PUT", "/v1/flows/"+slug, strings.ReplaceAll(definition, "@", d.prefix))
-	require.Equal(c, 201, status, "%v", v)
+	require.Contains(c, []int{200, 201}, status, "%v", v) // 200 if a repeated request came twice
 	status, v = d.call("POST", "/v1/tasks", obj{"flow": slug, "input": input})
 	require.Equal(c, 201, status, "%v", v)
 	d.id = v.(obj)["id"].(string)

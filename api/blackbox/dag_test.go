@@ -327,7 +327,7 @@ func pauseAndResume(c *client) {
 	require.Equal(c, false, d.post(d.path("/resume"), nil)["paused"])
 	status, answer := d.call("POST", d.path("/resume"), nil)
 	require.Equal(c, 409, status, "%v", answer)
-	require.Equal(c, "conflict", answer.(obj)["kind"])
+	require.Equal(c, "conflict", answer.(obj)["code"])
 	d.does("b", obj{"a": 1}, 2)
 	d.ended("completed")
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/examples/flows"
-	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // examples loads and runs the example flows like the dialect's loader: definitions as JSON, signals
@@ -62,7 +62,7 @@ func (c *client) load(file string) string {
 	c.Helper()
 	text, err := flows.Files.ReadFile(file)
 	require.NoError(c, err)
-	definition, err := define.YAMLToJSON(text)
+	definition, err := definition.YAMLToJSON(text)
 	require.NoError(c, err)
 	id := c.post("/flows", obj{"Name": file})["id"].(string)
 	c.version(id, 1, string(definition), "published")

@@ -24,25 +24,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/external"
-	"github.com/troupe-engine/troupe/actors/funcs"
-	"github.com/troupe-engine/troupe/actors/logs"
-	"github.com/troupe-engine/troupe/actors/programs"
-	"github.com/troupe-engine/troupe/actors/schedule"
-	"github.com/troupe-engine/troupe/actors/script"
-	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
-	"github.com/troupe-engine/troupe/api/graph"
-	"github.com/troupe-engine/troupe/api/ork"
-	"github.com/troupe-engine/troupe/api/pgflow"
 	"github.com/troupe-engine/troupe/api/ui"
 	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/carriers/external"
+	"github.com/troupe-engine/troupe/carriers/functions"
+	"github.com/troupe-engine/troupe/carriers/logs"
+	"github.com/troupe-engine/troupe/carriers/programs"
+	"github.com/troupe-engine/troupe/carriers/scripts"
+	"github.com/troupe-engine/troupe/carriers/workers"
+	"github.com/troupe-engine/troupe/dialect/ork/orkhttp"
+	"github.com/troupe-engine/troupe/dialect/pgflow/pgflowhttp"
+	"github.com/troupe-engine/troupe/dialect/pocketflow/pocketflowhttp"
 	"github.com/troupe-engine/troupe/flow"
 	stored "github.com/troupe-engine/troupe/internal/objects"
 	"github.com/troupe-engine/troupe/internal/payload"
-	"github.com/troupe-engine/troupe/internal/pgtest"
 	"github.com/troupe-engine/troupe/internal/program"
 	"github.com/troupe-engine/troupe/internal/secrets"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
+	"github.com/troupe-engine/troupe/member/schedules"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
@@ -110,7 +110,7 @@ type member struct {
 	engine   *actors.Member
 	registry *workers.Registry
 	logs     *logs.Book
-	timed    *schedule.Runner
+	timed    *schedules.Runner
 	base     string
 	leave    context.CancelFunc
 	served   chan error
@@ -179,8 +179,8 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		return nil, err
 	}
 	m.payloads = payloads
-	demo := funcs.New(funcs.Options{})
-	funcs.RegisterDemo(demo)
+	demo := functions.New(functions.Options{})
+	functions.RegisterDemo(demo)
 	m.registry, err = workers.Open(ctx, store, workers.Options{Self: "blackbox", Functions: demo.Names, Logger: log})
 	if err != nil {
 		return nil, err
@@ -206,15 +206,15 @@ func startMember(ctx context.Context, kind storeKind, place string, lease time.D
 		Trackers: map[string]actors.Tracker{endlessService: endless, flow.ObjectStore: files,
 			external.CustomHTTP: external.NewHTTP(external.Options{Networks: thisHost, Mock: true})},
 		Carriers: map[flow.ExecType]actors.Carrier{
-			flow.ExecHTTP: m.registry, flow.ExecFunc: demo,
-			flow.ExecScript:  script.New(script.Options{Allow: true, Logs: m.logs}),
+			flow.ExecPush: m.registry, flow.ExecFunc: demo,
+			flow.ExecScript:  scripts.New(scripts.Options{Allow: true, Logs: m.logs}),
 			flow.ExecProcess: started, flow.ExecPython: started, flow.ExecLibrary: started,
-			flow.ExecWorker: m.registry.Executor(), flow.ExecOutside: external.Starters{flow.ObjectStore: files}.Carrier(),
+			flow.ExecWorker: m.registry.Executor(), flow.ExecExternal: external.Starters{flow.ObjectStore: files}.Carrier(),
 		}})
 	if err != nil {
 		return nil, err
 	}
-	m.timed = schedule.Start(schedule.Options{Store: opened, Engine: m.engine, Shards: m.engine.Shards, Logger: log})
+	m.timed = schedules.Start(schedules.Options{Store: opened, Engine: m.engine, Shards: m.engine.Shards, Logger: log})
 	store.Changed = func(context.Context, string) { m.timed.Look() }
 	return m, m.serve(reader, started, known, log)
 }
@@ -223,12 +223,12 @@ func (m *member) serve(reader *persistence.Reader, started *programs.Carrier, kn
 	from := api.Member{Engine: m.engine, Store: m.store, Reader: reader, Registry: m.registry,
 		Logs: m.logs, Payloads: m.payloads, Secret: known.Listed, Logger: log}
 	typed, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "any", Name: "blackbox",
-		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: m.engine, Store: m.store, Reader: reader}.Tell}})
+		Channels: map[string]v1.Channel{"pgflow:run": pgflowhttp.Runs{Engine: m.engine, Store: m.store, Reader: reader}.Tell}})
 	if err != nil {
 		return err
 	}
-	server, err := api.New(api.Config{Member: from, Families: []api.Family{graph.New(from),
-		ork.New(from, ork.Options{Programs: started}), pgflow.New(from), typed},
+	server, err := api.New(api.Config{Member: from, Families: []api.Family{pocketflowhttp.New(from),
+		orkhttp.New(from, orkhttp.Options{Programs: started}), pgflowhttp.New(from), typed},
 		Pages: ui.Handler(), Grace: time.Second})
 	if err != nil {
 		return err

@@ -127,8 +127,8 @@ func rawStrangers(c *client) {
 	} {
 		status, known := c.raw(hook, headers, `{}`)
 		other, unknown := c.raw("nobodys-"+hook, headers, `{}`)
-		delete(known, "request")
-		delete(unknown, "request")
+		delete(known, "request_id")
+		delete(unknown, "request_id")
 		require.Equal(c, []int{401, 401}, []int{status, other}, name)
 		require.Equal(c, known, unknown, name)
 	}

@@ -74,7 +74,7 @@ func labeledPoll(c *client) {
 		`","labels":["gpu","eu"],"post":{"output_key":"out"}}}}`, obj{})
 	c.untilStatus(task, "waiting_queue")
 	waits := objects(c, (&client{T: c.T, server: c.server}).get("/v1/tasks/" + task + "/waiting")["waits"])
-	require.Equal(c, "a worker has to poll for service "+svc+" with the labels gpu, eu", waits[0]["text"])
+	require.Equal(c, "a worker must poll for service "+svc+" with the labels gpu, eu", waits[0]["text"])
 	poll := func(wait int, labels ...string) int {
 		status, _ := c.call("POST", "/queue/poll", obj{"worker_id": "w", "services": []string{svc}, "labels": labels, "wait_ms": wait})
 		return status

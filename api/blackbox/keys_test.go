@@ -75,7 +75,7 @@ func (c *client) waitForKey(name string, tasks []string) (n int) {
 	v1 := &client{T: c.T, server: c.server}
 	for i, task := range tasks {
 		for _, w := range objects(c, v1.get("/v1/tasks/" + task + "/waiting")["waits"]) {
-			if w["for"] == "permit" {
+			if w["kind"] == "permit" {
 				require.Contains(c, w["text"], fmt.Sprintf("it waits for jobs:%s:k%d, of which 2 may be under way at once", name, i%3))
 				n++
 			}

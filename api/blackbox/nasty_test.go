@@ -80,8 +80,8 @@ func illegible(c *client) {
 		"/v1/tasks?label=%00:1", "/v1/tasks?flow=%ff", "/v1/tasks/%00/stream"} {
 		status, v := v1.call("GET", path, nil)
 		require.Equal(c, 400, status, "%s: %v", path, v)
-		require.Contains(c, v.(obj)["what"], "UTF-8")
-		require.NotEmpty(c, v.(obj)["where"])
+		require.Contains(c, v.(obj)["message"], "UTF-8")
+		require.NotEmpty(c, v.(obj)["field"])
 	}
 	status, v := c.call("POST", "/tasks/cancel?id=%00", nil)
 	require.Equal(c, 400, status, "%v", v)

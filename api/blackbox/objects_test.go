@@ -164,7 +164,7 @@ func specOfOne(c *client) {
 
 // elsewhere returns a task with a worker that the check itself starts.
 func (c *client) elsewhere(more string) *dag {
-	return c.dag("profile: ork\nnodes:\n  a: {exec_type: outside, service: object_store, "+more+"}", obj{"n": 20})
+	return c.dag("profile: ork\nnodes:\n  a: {exec_type: external, service: object_store, "+more+"}", obj{"n": 20})
 }
 
 // spec waits for the spec of an attempt and returns its path.

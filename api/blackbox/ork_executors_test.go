@@ -65,7 +65,7 @@ func orkByWorker(c *client) {
 func orkCloudRun(c *client) {
 	f := c.orkIn(c.TempDir())
 	answer := f.register("a: {executor: cloudrun, job: nightly, retries: 3}", sh("b", "ls", "depends_on: [a]"), sh("x", "ls"))
-	require.Contains(c, answer["warnings"].([]any)[0].(obj)["msg"], "troupe-cloud")
+	require.Contains(c, answer["warnings"].([]any)[0].(obj)["message"], "troupe-cloud")
 	r := f.start(nil).ends("failed")
 	require.Equal(c, map[string]string{"a": "failed", "b": "skipped", "x": "success"}, r.statuses())
 	require.Equal(c, []any{"executor cloudrun is not in this binary: use troupe-cloud", "cloudrun"},
@@ -78,7 +78,7 @@ func orkCloudRun(c *client) {
 	require.Equal(c, map[string]string{"task_0": "failed", "task_1": "failed"}, r.statuses())
 
 	f = c.orkIn(c.TempDir())
-	require.Contains(c, f.register("a: {executor: kubernetes, image: busybox}")["warnings"].([]any)[0].(obj)["msg"], "troupe-cloud")
+	require.Contains(c, f.register("a: {executor: kubernetes, image: busybox}")["warnings"].([]any)[0].(obj)["message"], "troupe-cloud")
 	r = f.start(nil).ends("failed")
 	require.Equal(c, []any{"executor kubernetes is not in this binary: use troupe-cloud",
 		"kubernetes"}, []any{r.task("a")["error"], r.task("a")["executor"]})

@@ -15,7 +15,7 @@ var writesDown = []string{"#!/bin/sh", `line=$(for argument in "$@"; do printf '
 func (f *orkFlow) dbt(project string) {
 	f.Helper()
 	folder := filepath.Join(f.root, "transform")
-	require.NoError(f, os.CopyFS(folder, os.DirFS(filepath.Join("..", "..", "flow", "dbt", "testdata", project))))
+	require.NoError(f, os.CopyFS(folder, os.DirFS(filepath.Join("..", "..", "dialect", "ork", "dbt", "testdata", project))))
 	f.file("transform/dbt", writesDown...)
 	f.file("ork.yaml", "executors:", "  dbt: {type: dbt, config: {profiles_dir: profiles, target: prod eu}}")
 }

@@ -99,7 +99,7 @@ func orkNames(c *client) {
 func orkImplicit(c *client) {
 	f := c.orkIn(c.TempDir())
 	answer := f.register(sh("d", gives(`{"files":[1,2]}`)), sh("f", "ls", "foreach: d.files"))
-	require.Contains(c, answer["warnings"].([]any)[0].(obj)["msg"], "makes d a dependency")
+	require.Contains(c, answer["warnings"].([]any)[0].(obj)["message"], "makes d a dependency")
 	r := f.start(nil).ends("success")
 	require.Equal(c, []any{"d"}, r.task("f")["depends_on"])
 	require.Len(c, r.tasks("f"), 2)

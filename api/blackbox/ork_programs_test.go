@@ -31,7 +31,7 @@ func orkAsksFunctions(c *client) {
 	answer := f.register(task)
 	var told []string
 	for _, w := range answer["warnings"].([]any) {
-		told = append(told, w.(obj)["path"].(string)+": "+w.(obj)["msg"].(string))
+		told = append(told, w.(obj)["path"].(string)+": "+w.(obj)["message"].(string))
 	}
 	require.ElementsMatch(c, []string{"tasks.t.inputs.a: the function main takes int, the task says str",
 		"tasks.t.inputs.c: the function main takes no c, so it is left out"}, told)

@@ -3,6 +3,7 @@ package blackbox
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -126,7 +127,7 @@ func orkZone(c *client) {
 func orkWeekday(c *client) {
 	_, answer := c.orkScheduled("'0 0 9 * * 1'")
 	warning := answer["warnings"].([]any)[0].(obj)
-	require.Contains(c, warning["msg"], "this one means Monday")
+	require.Contains(c, warning["message"], "this one means Monday")
 	require.Equal(c, 2.0, warning["line"])
 	f, _ := c.orkScheduled("'0 9 * * 1'")
 	_, answer = f.patch(obj{"schedule": "0 0 9 * * 5"})
@@ -169,4 +170,31 @@ func orkReschedules(c *client) {
 	status, answer = f.tryRegister(sh("a", "ls"))
 	require.Equal(c, []any{400, "schedule.cron"}, []any{status, answer["path"]}, "%v", answer)
 	require.Equal(c, 2.0, answer["problems"].([]any)[0].(obj)["line"])
+}
+
+func orkRefusesSchedules(c *client) {
+	f, _ := c.orkScheduled("'@daily'")
+	for spec, why := range map[string]string{
+		"@every 1500us":         `@every: "1500us" is finer than a millisecond, the smallest part that is kept: write it like 250ms`,
+		"@every 1.0005s":        `@every: "1.0005s" is finer than a millisecond, the smallest part that is kept: write it like 250ms`,
+		"@every 100ms":          "the interval is shorter than 1s: write 1s or more, such as 15m",
+		"@every 0s":             "@every 0 is no time between slots: write one of 1s or more, such as 15m",
+		"@every -5s":            `@every: "-5s" is negative: write a duration from 0 on, such as 30s`,
+		"@every 90":             `@every: "90" is no duration: write it like 250ms, 90s, 1h30m, 1d12h or 2w`,
+		"@often":                `there is no "@often": write @hourly, @daily, @weekly, @monthly or @yearly, or @every 15m`,
+		"61 * * * *":            `the minute "61" is none: write 0 to 59`,
+		"CRON_TZ=UTC 0 3 * * *": `CRON_TZ= is not a part of an expression: write timezone: UTC, and "0 3 * * *" as the expression`,
+		"":                      "nothing says when it fires: write cron, such as 30 2 * * *, or every, such as 15m",
+	} {
+		status, answer := f.patch(obj{"schedule": spec})
+		require.Equal(c, []any{400, "schedule", "schedule: " + why}, []any{status, answer["path"], answer["message"]}, spec)
+		for _, written := range []string{quote(spec), "{cron: " + quote(spec) + "}"} {
+			f.lead = "schedule: " + written + "\n"
+			status, answer = f.tryRegister(sh("a", "ls"))
+			column := 1 + len("schedule: ") + strings.LastIndex(written, quote(spec))
+			require.Equal(c, []any{400, "schedule.cron", fmt.Sprintf("2:%d: schedule.cron: %s", column, why)},
+				[]any{status, answer["path"], answer["message"]}, f.lead)
+		}
+	}
+	require.Equal(c, "@daily", f.get(f.path())["schedule"], "it is as it was")
 }

@@ -29,6 +29,7 @@ var orkChecks = []check{
 	{"O30 what was missed has one run", orkCatchesUp},
 	{"O31 a schedule has a time zone", orkZone},
 	{"7 a schedule is changed, and replaced with its workflow", orkReschedules},
+	{"O37 a schedule that cannot be is refused with its place and a remedy", orkRefusesSchedules},
 	{"O32 a cancel lets go on what runs", orkCancel},
 	{"O33 a cancel may be forced", orkCancelForced},
 	{"O34 a failed run is retried", orkRetry},

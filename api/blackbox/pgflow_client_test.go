@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition"
 )
 
 // pgFlow is a flow with names that no other check uses.
@@ -38,7 +38,7 @@ func (c *client) pgflowWith(head string, nodes ...string) *pgFlow {
 
 // pgDefinition returns a definition as JSON.
 func pgDefinition(t require.TestingT, head string, nodes ...string) json.RawMessage {
-	text, err := define.YAMLToJSON([]byte(head + "\nnodes:\n  " + strings.Join(nodes, "\n  ") + "\n"))
+	text, err := definition.YAMLToJSON([]byte(head + "\nnodes:\n  " + strings.Join(nodes, "\n  ") + "\n"))
 	require.NoError(t, err)
 	return text
 }

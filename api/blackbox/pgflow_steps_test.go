@@ -76,10 +76,10 @@ func pgRetries(c *client) {
 		task = f.one("a")
 		require.Equal(c, float64(attempt+2), task["attempt"])
 	}
-	ended, started := r.told("attempt_ended"), r.told("attempts_started")
+	ended, started := r.told("attempt_ended"), r.told("attempts_dispatched")
 	for attempt, wait := range waits {
-		require.Equal(c, wait, c.between(ended[attempt]["at"], ended[attempt]["due"]))
-		require.GreaterOrEqual(c, c.between(ended[attempt]["due"], started[attempt+1]["at"]), time.Duration(0))
+		require.Equal(c, wait, c.between(ended[attempt]["at"], ended[attempt]["due_at"]))
+		require.GreaterOrEqual(c, c.between(ended[attempt]["due_at"], started[attempt+1]["at"]), time.Duration(0))
 	}
 	require.Equal(c, "failed", f.fail(task, "never")["status"])
 	r.is("failed", "a failed task_error")
@@ -122,7 +122,7 @@ func pgStartDelay(c *client) {
 	r.is("started", "a started")
 	require.Equal(c, "queued", r.tasks("a")[0]["status"])
 	f.one("a")
-	entered, started := r.told("step_entered")[0], r.told("attempts_started")[0]
+	entered, started := r.told("step_entered")[0], r.told("attempts_dispatched")[0]
 	require.Equal(c, 2*time.Second, c.between(entered["at"], entered["until"]))
 	require.GreaterOrEqual(c, c.between(entered["until"], started["at"]), time.Duration(0))
 }

@@ -50,7 +50,7 @@ func queueCompletes(c *client) {
 	task := c.start(queueNode(service), obj{})
 	c.untilStatus(task, "waiting_queue")
 	guessed := "q-" + strings.TrimPrefix(c.runs(task)[0]["id"].(string), "run-")
-	c.refused(409, "nobody has claimed the job: it can be completed by whoever has polled for it",
+	c.refused(409, "no worker has claimed the job: a worker must poll it before it can complete it",
 		"POST", "/queue/complete", obj{"queue_id": guessed, "result": "mine", "log": "mine too"})
 	c.refused(404, "no log path", "GET", "/tasks/logs?run_id="+c.runs(task)[0]["id"].(string), nil)
 	q := c.claim(service)

@@ -83,7 +83,7 @@ func TestInvalidTextIsRefusedBeforeTheStore(t *testing.T) {
 			task := c.start(`{"start":"p","nodes":{"p":{"kind":"parallel","exec_type":"queue"}}}`, obj{"services": []string{"s", noText}})
 			c.ends(task, "failed")
 			for line := range strings.Lines(c.said.String()) {
-				require.Contains(t, line, "registration is refused", "nothing else is complained about")
+				require.Contains(t, line, "worker registration rejected", "nothing else is complained about")
 			}
 		})
 	}

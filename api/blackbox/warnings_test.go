@@ -37,7 +37,7 @@ func (c *client) warned(path, text string, body obj) {
 		require.Len(c, answer["warnings"], 1, "%v", answer)
 		warning := answer["warnings"].([]any)[0].(obj)
 		require.Equal(c, "warning", warning["severity"])
-		require.Contains(c, warning["msg"], text)
+		require.Contains(c, warning["message"], text)
 		require.NotEmpty(c, warning["path"])
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/internal/ports"
+	"github.com/troupe-engine/troupe/internal/testing/ports"
 )
 
 // full answers some requests like a full server, one that stops, or a proxy without a server.
@@ -33,7 +33,7 @@ func full(times int32, answers ...func(http.ResponseWriter)) (func(http.Handler)
 func busy(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(http.StatusTooManyRequests)
-	_, _ = w.Write([]byte(`{"title":"Too Many Requests","status":429,"kind":"busy","what":"full"}`))
+	_, _ = w.Write([]byte(`{"title":"Too Many Requests","status":429,"code":"busy","message":"full"}`))
 }
 
 func leaving(w http.ResponseWriter) { http.Error(w, "no server", http.StatusServiceUnavailable) }
@@ -48,10 +48,10 @@ func TestRepeatableRequestsAreRetried(t *testing.T) {
 	require.EqualValues(t, 4, seen.Load())
 	for name, do := range map[string]func() error{
 		"a start with a key": func() error {
-			_, err := c.Start(t.Context(), wire.Start{Flow: "waits", IdempotencyKey: "k"})
+			_, err := c.Start(t.Context(), wire.StartRequest{Flow: "waits", IdempotencyKey: "k"})
 			return err
 		},
-		"a start without": func() error { _, err := c.Start(t.Context(), wire.Start{Flow: "waits"}); return err },
+		"a start without": func() error { _, err := c.Start(t.Context(), wire.StartRequest{Flow: "waits"}); return err },
 		"reading":         func() error { _, err := c.Flow(t.Context(), "waits"); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestRepeatableRequestsAreRetried(t *testing.T) {
 			require.EqualValues(t, 4, seen.Load())
 		})
 	}
-	started, err := c.Start(t.Context(), wire.Start{Flow: "waits"})
+	started, err := c.Start(t.Context(), wire.StartRequest{Flow: "waits"})
 	require.NoError(t, err)
 	seen.Store(0)
 	_, err = c.Signal(t.Context(), started.ID, "other", nil)
@@ -81,7 +81,7 @@ func TestACommandIsNamedByItsContext(t *testing.T) {
 	c := connect(t, startServer(t, nil).base)
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))
 	require.NoError(t, err)
-	started, err := c.Start(t.Context(), wire.Start{Flow: "waits"})
+	started, err := c.Start(t.Context(), wire.StartRequest{Flow: "waits"})
 	require.NoError(t, err)
 	ctx := client.WithRequest(t.Context(), "the same")
 	for range 2 {

@@ -28,27 +28,27 @@ func (c *Client) Approvals(ctx context.Context, a ApprovalQuery) (*wire.Page[wir
 }
 
 // Approval reads an approval with everything needed to decide it.
-func (c *Client) Approval(ctx context.Context, id string) (*wire.Question, error) {
-	return getJSON[wire.Question](ctx, c, approvalPath(id), nil)
+func (c *Client) Approval(ctx context.Context, id string) (*wire.ApprovalDetails, error) {
+	return getJSON[wire.ApprovalDetails](ctx, c, approvalPath(id), nil)
 }
 
 // AnswerApproval answers an approval. If it has an answer already, that one counts and is returned.
-func (c *Client) AnswerApproval(ctx context.Context, id string, a wire.Answer) (*wire.Answered, error) {
+func (c *Client) AnswerApproval(ctx context.Context, id string, a wire.ApprovalAnswer) (*wire.AnsweredApproval, error) {
 	body, err := encodeBody(a)
 	if err != nil {
 		return nil, err
 	}
-	return doCall[wire.Answered](ctx, c, apiCall{method: http.MethodPost, path: approvalPath(id),
+	return doCall[wire.AnsweredApproval](ctx, c, apiCall{method: http.MethodPost, path: approvalPath(id),
 		body: body, kind: "application/json", repeatable: true})
 }
 
 // LinkApproval creates a link with which a person without a token can answer an approval.
-func (c *Client) LinkApproval(ctx context.Context, id string, l wire.NewLink) (*wire.Link, error) {
+func (c *Client) LinkApproval(ctx context.Context, id string, l wire.LinkRequest) (*wire.ApprovalLink, error) {
 	body, err := encodeBody(l)
 	if err != nil {
 		return nil, err
 	}
-	return doCall[wire.Link](ctx, c, apiCall{method: http.MethodPost,
+	return doCall[wire.ApprovalLink](ctx, c, apiCall{method: http.MethodPost,
 		path: approvalPath(id) + "/link", body: body, kind: "application/json", repeatable: true})
 }
 

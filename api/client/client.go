@@ -223,10 +223,10 @@ func (e *Error) Error() string {
 		text += ": " + e.Detail
 	}
 	for _, p := range e.Problems {
-		text += fmt.Sprintf("\n  %d:%d: %s: %s: %s", p.Line, p.Column, p.Severity, p.Path, p.Msg)
+		text += fmt.Sprintf("\n  %d:%d: %s: %s: %s", p.Line, p.Column, p.Severity, p.Path, p.Message)
 	}
-	for _, f := range e.Faults {
-		text += fmt.Sprintf("\n  %s: %s", f.Where, f.What)
+	for _, f := range e.Errors {
+		text += fmt.Sprintf("\n  %s: %s", f.Field, f.Message)
 	}
 	return text
 }
@@ -240,7 +240,7 @@ func isTemporary(status int) bool {
 func KindOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
-		return e.Kind
+		return e.Code
 	}
 	return ""
 }
@@ -252,13 +252,13 @@ func readError(resp *http.Response) error {
 	e := &Error{}
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // missing fields are filled in below
 	var plain struct{ Error string }
-	if json.Unmarshal(b, &e.Problem) != nil || e.Kind == "" {
+	if json.Unmarshal(b, &e.Problem) != nil || e.Code == "" {
 		_ = json.Unmarshal(b, &plain) // the form of the server's shell; a proxy may send anything
-		e.What, e.Detail = plain.Error, plain.Error
-		e.Kind = kindOf(resp.StatusCode)
+		e.Message, e.Detail = plain.Error, plain.Error
+		e.Code = kindOf(resp.StatusCode)
 	}
 	if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) { // the message of Go's servers
-		e.What, e.Detail, e.Hint = "this address speaks TLS",
+		e.Message, e.Detail, e.Hint = "this address speaks TLS",
 			"this address speaks TLS: write https://", "write https:// in place of http://"
 	}
 	e.Status = resp.StatusCode

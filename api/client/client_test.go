@@ -17,12 +17,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/funcs"
-	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/client"
 	v1 "github.com/troupe-engine/troupe/api/v1"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/carriers/functions"
+	"github.com/troupe-engine/troupe/carriers/workers"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -55,14 +55,14 @@ func startServer(t *testing.T, inFront func(http.Handler) http.Handler) *server 
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "troupe.db"), sqlite.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	functions := funcs.New(funcs.Options{})
-	funcs.RegisterDemo(functions)
-	registry, err := workers.Open(t.Context(), store, workers.Options{Self: "here", Functions: functions.Names})
+	local := functions.New(functions.Options{})
+	functions.RegisterDemo(local)
+	registry, err := workers.Open(t.Context(), store, workers.Options{Self: "here", Functions: local.Names})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, registry.Close(context.Background())) })
 	reader := persistence.NewReader(store, flow.Limits{})
 	engine, err := actors.Start(t.Context(), actors.Config{Store: store, Reader: reader, Lease: time.Hour,
-		Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions}})
+		Carriers: map[flow.ExecType]actors.Carrier{flow.ExecFunc: local}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, engine.Stop(context.Background())) })
 	from := api.Member{Engine: engine, Store: store, Reader: reader, Registry: registry}
@@ -138,10 +138,10 @@ func TestEveryCallHasItsAnswer(t *testing.T) {
 		require.JSONEq(t, strings.Replace(waits, `{`, `{"profile":"troupe",`, 1), string(v.Definition), "what it left unsaid is said")
 	}
 
-	started, err := c.Start(ctx, wire.Start{Flow: "upper", Params: json.RawMessage(`{"text":"a"}`), WaitMS: 20000})
+	started, err := c.Start(ctx, wire.StartRequest{Flow: "upper", Params: json.RawMessage(`{"text":"a"}`), WaitMS: 20000})
 	require.NoError(t, err)
 	require.Equal(t, `"A"`, string(started.Task.Result))
-	started, err = c.Start(ctx, wire.Start{Flow: "waits", Labels: map[string]string{"a": "b:c"}, IdempotencyKey: "k"})
+	started, err = c.Start(ctx, wire.StartRequest{Flow: "waits", Labels: map[string]string{"a": "b:c"}, IdempotencyKey: "k"})
 	require.NoError(t, err)
 	id := started.ID
 	found, err := c.Tasks(ctx, client.TaskQuery{Flow: "waits",
@@ -156,7 +156,7 @@ func TestEveryCallHasItsAnswer(t *testing.T) {
 	require.NoError(t, err)
 	waiting, err := c.Waiting(ctx, id)
 	require.NoError(t, err)
-	require.Equal(t, "signal", waiting.Waits[0].For)
+	require.Equal(t, "signal", waiting.Waits[0].Kind)
 	_, err = c.Signal(ctx, id, "go", json.RawMessage(`12345678901234567890`))
 	require.NoError(t, err)
 	ended, err := c.Wait(ctx, id)
@@ -172,7 +172,7 @@ func TestEveryCallHasItsAnswer(t *testing.T) {
 
 	_, err = c.Publish(ctx, "queued", []byte(queued))
 	require.NoError(t, err)
-	started, err = c.Start(ctx, wire.Start{Flow: "queued"})
+	started, err = c.Start(ctx, wire.StartRequest{Flow: "queued"})
 	require.NoError(t, err)
 	got, err := s.engine.Poll(ctx, engine.Poll{Worker: "w", Services: []string{"paint"}, Wait: time.Minute})
 	require.NoError(t, err)
@@ -201,22 +201,22 @@ func TestADagIsSteered(t *testing.T) {
 	ctx := t.Context()
 	_, err := c.Publish(ctx, "list", []byte(workList))
 	require.NoError(t, err)
-	started, err := c.Start(ctx, wire.Start{Flow: "list", Input: json.RawMessage(`["a"]`)})
+	started, err := c.Start(ctx, wire.StartRequest{Flow: "list", Input: json.RawMessage(`["a"]`)})
 	require.NoError(t, err)
 	id := started.ID
 	list := wire.StepName{Step: "list"}
-	added, err := c.Append(ctx, id, wire.Append{StepName: list, Items: []json.RawMessage{json.RawMessage(`"b"`)}})
+	added, err := c.Append(ctx, id, wire.AppendUnits{StepName: list, Items: []json.RawMessage{json.RawMessage(`"b"`)}})
 	require.NoError(t, err)
 	require.Equal(t, []int{1}, added.Units)
 	units, err := c.Units(ctx, id, client.StepQuery{Step: "list", States: []string{"dispatched"}}, 1)
 	require.NoError(t, err)
 	require.Equal(t, `"b"`, string(units.Items[1].Input))
 	for unit := range 2 {
-		done, err := c.Complete(ctx, id, wire.Complete{StepName: list, Unit: unit, Output: json.RawMessage(`1`)})
+		done, err := c.Complete(ctx, id, wire.CompleteRequest{StepName: list, Unit: unit, Output: json.RawMessage(`1`)})
 		require.NoError(t, err)
 		require.True(t, done.Changed)
 	}
-	_, err = c.Complete(ctx, id, wire.Complete{StepName: wire.StepName{Step: "more"}, Error: "not now"})
+	_, err = c.Complete(ctx, id, wire.CompleteRequest{StepName: wire.StepName{Step: "more"}, Error: "not now"})
 	require.NoError(t, err)
 	task, err := c.Wait(ctx, id)
 	require.NoError(t, err)
@@ -226,7 +226,7 @@ func TestADagIsSteered(t *testing.T) {
 	steps, err := c.Steps(ctx, id, client.StepQuery{States: []string{"started"}})
 	require.NoError(t, err)
 	require.Equal(t, "more", steps.Items[0].Node)
-	canceled, err := c.CancelHow(ctx, id, wire.Cancel{Gently: true})
+	canceled, err := c.CancelHow(ctx, id, wire.CancelRequest{Graceful: true})
 	require.NoError(t, err)
 	require.Equal(t, "canceled", canceled.State, "of what is in flight nobody but a person would be at work")
 }
@@ -236,7 +236,7 @@ func TestAListIsReadPageByPage(t *testing.T) {
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))
 	require.NoError(t, err)
 	for range 7 {
-		_, err := c.Start(t.Context(), wire.Start{Flow: "waits"})
+		_, err := c.Start(t.Context(), wire.StartRequest{Flow: "waits"})
 		require.NoError(t, err)
 	}
 	seen := map[string]bool{}

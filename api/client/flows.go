@@ -98,14 +98,14 @@ func checkQuery(options []CheckOption) url.Values {
 // Publish makes a definition (JSON or YAML) the newest version of the flow with a slug. An empty
 // slug is derived from the definition's name. Publishing the content of the newest version changes
 // nothing.
-func (c *Client) Publish(ctx context.Context, slug string, definition []byte, options ...CheckOption) (*wire.Published, error) {
+func (c *Client) Publish(ctx context.Context, slug string, definition []byte, options ...CheckOption) (*wire.PublishResult, error) {
 	r := apiCall{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug),
 		query: checkQuery(options), body: nonEmptyDefinition(definition),
 		kind: kindOfText(definition), repeatable: true}
 	if slug == "" {
 		r.method, r.path = http.MethodPost, "/v1/flows"
 	}
-	return doCall[wire.Published](ctx, c, r)
+	return doCall[wire.PublishResult](ctx, c, r)
 }
 
 // After makes a publication fail (409) unless version is the number of the newest version; 0 means
@@ -116,7 +116,7 @@ func After(version int) CheckOption {
 
 // Try starts a task of a definition (JSON or YAML) without publishing it. If no idempotency key is
 // given, the client generates one, so that a retry starts no second task.
-func (c *Client) Try(ctx context.Context, definition []byte, t wire.Try) (*wire.Tried, error) {
+func (c *Client) Try(ctx context.Context, definition []byte, t wire.TrialRequest) (*wire.TrialResult, error) {
 	t.Definition, _ = json.Marshal(string(definition)) // a string can always be marshaled
 	own := t.IdempotencyKey == ""
 	if own {
@@ -126,7 +126,7 @@ func (c *Client) Try(ctx context.Context, definition []byte, t wire.Try) (*wire.
 	if err != nil {
 		return nil, fmt.Errorf("trying a definition: %w", err)
 	}
-	tried, err := doCall[wire.Tried](ctx, c, apiCall{method: http.MethodPost, path: "/v1/try",
+	tried, err := doCall[wire.TrialResult](ctx, c, apiCall{method: http.MethodPost, path: "/v1/try",
 		body: body, kind: "application/json", repeatable: true})
 	if err == nil && own {
 		tried.Created = true // by one of the tries of this call

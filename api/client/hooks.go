@@ -27,12 +27,12 @@ func (c *Client) Hook(ctx context.Context, name string) (*wire.Hook, error) {
 
 // SetHook creates or changes a hook. It is never retried automatically, because a generated secret
 // is returned only once.
-func (c *Client) SetHook(ctx context.Context, name string, h wire.SetHook) (*wire.HookSet, error) {
+func (c *Client) SetHook(ctx context.Context, name string, h wire.HookSettings) (*wire.HookResult, error) {
 	body, err := encodeBody(h)
 	if err != nil {
 		return nil, err
 	}
-	return doCall[wire.HookSet](ctx, c, apiCall{method: http.MethodPut,
+	return doCall[wire.HookResult](ctx, c, apiCall{method: http.MethodPut,
 		path: "/v1/hooks/" + url.PathEscape(name), body: body, kind: "application/json"})
 }
 
@@ -51,7 +51,7 @@ type Delivery struct {
 
 // Deliver sends a delivery to a hook, signed with its secret in the form of Standard Webhooks. It
 // needs no token.
-func (c *Client) Deliver(ctx context.Context, hook, secret string, d Delivery) (*wire.Delivered, error) {
+func (c *Client) Deliver(ctx context.Context, hook, secret string, d Delivery) (*wire.HookDelivery, error) {
 	if d.ID == "" {
 		d.ID = "msg_" + rand.Text()
 	}
@@ -61,7 +61,7 @@ func (c *Client) Deliver(ctx context.Context, hook, secret string, d Delivery) (
 	if d.Kind == "" {
 		d.Kind = "application/json"
 	}
-	return doCall[wire.Delivered](ctx, c, apiCall{method: http.MethodPost,
+	return doCall[wire.HookDelivery](ctx, c, apiCall{method: http.MethodPost,
 		path: "/v1/hooks/" + url.PathEscape(hook), header: d.signHeaders(secret),
 		body: d.Body, kind: d.Kind, repeatable: true})
 }

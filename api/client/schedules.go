@@ -27,8 +27,8 @@ func (c *Client) Schedule(ctx context.Context, name string) (*wire.Schedule, err
 func schedulePath(name, what string) string { return "/v1/schedules/" + url.PathEscape(name) + what }
 
 // SetSchedule creates or changes a schedule.
-func (c *Client) SetSchedule(ctx context.Context, name string, spec wire.ScheduleSpec) (*wire.SetSchedule, error) {
-	return sendJSON[wire.SetSchedule](ctx, c, http.MethodPut, schedulePath(name, ""), nil, spec)
+func (c *Client) SetSchedule(ctx context.Context, name string, spec wire.ScheduleSpec) (*wire.ScheduleResult, error) {
+	return sendJSON[wire.ScheduleResult](ctx, c, http.MethodPut, schedulePath(name, ""), nil, spec)
 }
 
 // DeleteSchedule deletes a schedule; its tasks are not affected.
@@ -70,16 +70,16 @@ func countQuery(count int, from time.Time) url.Values {
 
 // TriggerSchedule starts a task of a schedule now. If no idempotency key is given, the client
 // generates one, so that a retry starts no second task.
-func (c *Client) TriggerSchedule(ctx context.Context, name string, t wire.Trigger) (*wire.Started, error) {
+func (c *Client) TriggerSchedule(ctx context.Context, name string, t wire.TriggerRequest) (*wire.StartResult, error) {
 	if t.IdempotencyKey == "" {
 		t.IdempotencyKey = crand.Text()
 	}
-	return sendJSON[wire.Started](ctx, c, http.MethodPost, schedulePath(name, "/trigger"), nil, t)
+	return sendJSON[wire.StartResult](ctx, c, http.MethodPost, schedulePath(name, "/trigger"), nil, t)
 }
 
 // BackfillSchedule starts tasks for past slots; a dry run only returns the slots.
-func (c *Client) BackfillSchedule(ctx context.Context, name string, b wire.Backfill) (*wire.Backfilled, error) {
-	return sendJSON[wire.Backfilled](ctx, c, http.MethodPost, schedulePath(name, "/backfill"), nil, b)
+func (c *Client) BackfillSchedule(ctx context.Context, name string, b wire.BackfillRequest) (*wire.BackfillResult, error) {
+	return sendJSON[wire.BackfillResult](ctx, c, http.MethodPost, schedulePath(name, "/backfill"), nil, b)
 }
 
 // sendJSON sends a request that can be repeated without a second effect.

@@ -117,7 +117,8 @@ func TestACommandWhoseAnswerIsLostHasItsEffectOnce(t *testing.T) {
 	both := first.URL + "," + second.URL
 	_, err := connect(t, s.base).Publish(t.Context(), "waits", []byte(waits))
 	require.NoError(t, err)
-	started, err := connect(t, both, withoutRetries).Start(t.Context(), wire.Start{Flow: "waits", Params: json.RawMessage(`{"a": 1}`)})
+	started, err := connect(t, both, withoutRetries).Start(t.Context(),
+		wire.StartRequest{Flow: "waits", Params: json.RawMessage(`{"a": 1}`)})
 	require.NoError(t, err)
 	require.True(t, started.Created, "by whichever try it was")
 	all, err := connect(t, s.base).Tasks(t.Context(), client.TaskQuery{})
@@ -169,7 +170,7 @@ func TestStreamsGoOnAtTheNextServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first, _ := beside(t, s, nil)
 			second, seen := beside(t, s, nil)
-			started, err := setup.Start(t.Context(), wire.Start{Flow: "slow"})
+			started, err := setup.Start(t.Context(), wire.StartRequest{Flow: "slow"})
 			require.NoError(t, err)
 			var ids []string
 			err = watch(connect(t, first.URL+","+second.URL), started.ID, func(e wire.Event) {

@@ -14,7 +14,7 @@ import (
 // StartAll starts many tasks, up to 1,000 per request, and returns the result of each at its index.
 // Starts without an idempotency key get one, as with Start. Starts that the server was too busy for
 // are retried like any call.
-func (c *Client) StartAll(ctx context.Context, starts []wire.Start) ([]wire.StartedTask, error) {
+func (c *Client) StartAll(ctx context.Context, starts []wire.StartRequest) ([]wire.BatchStartResult, error) {
 	starts, own := slices.Clone(starts), crand.Text()
 	given := make([]bool, len(starts))
 	left := make([]int, len(starts))
@@ -23,7 +23,7 @@ func (c *Client) StartAll(ctx context.Context, starts []wire.Start) ([]wire.Star
 			starts[i].IdempotencyKey, given[i] = own+":"+strconv.Itoa(i), true
 		}
 	}
-	items := make([]wire.StartedTask, len(starts))
+	items := make([]wire.BatchStartResult, len(starts))
 	for try := 0; ; try++ {
 		if err := c.startThese(ctx, starts, left, items); err != nil {
 			return nil, err
@@ -41,8 +41,8 @@ func (c *Client) StartAll(ctx context.Context, starts []wire.Start) ([]wire.Star
 }
 
 // startThese sends some of many starts and stores their results.
-func (c *Client) startThese(ctx context.Context, starts []wire.Start, places []int, items []wire.StartedTask) error {
-	var sent wire.Starts
+func (c *Client) startThese(ctx context.Context, starts []wire.StartRequest, places []int, items []wire.BatchStartResult) error {
+	var sent wire.BatchStartRequest
 	for _, i := range places {
 		sent.Starts = append(sent.Starts, starts[i])
 	}
@@ -50,7 +50,7 @@ func (c *Client) startThese(ctx context.Context, starts []wire.Start, places []i
 	if err != nil {
 		return fmt.Errorf("starting many tasks: %w", err)
 	}
-	answer, err := doCall[wire.StartedTasks](ctx, c, apiCall{method: http.MethodPost,
+	answer, err := doCall[wire.BatchStartResults](ctx, c, apiCall{method: http.MethodPost,
 		path: "/v1/tasks/starts", body: body, kind: "application/json", repeatable: true, wait: bulkTime})
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func partly(times int) func(http.Handler) http.Handler {
 				return
 			}
 			times--
-			var sent, some wire.Starts
+			var sent, some wire.BatchStartRequest
 			_ = json.NewDecoder(r.Body).Decode(&sent)
 			for i := 1; i < len(sent.Starts); i += 2 {
 				some.Starts = append(some.Starts, sent.Starts[i])
@@ -33,12 +33,12 @@ func partly(times int) func(http.Handler) http.Handler {
 			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(string(body))), int64(len(body))
 			seen := &recorder{}
 			next.ServeHTTP(seen, r)
-			var answer, all wire.StartedTasks
+			var answer, all wire.BatchStartResults
 			_ = json.Unmarshal(seen.body, &answer)
 			for _, item := range answer.Items {
 				all.Items = append(all.Items,
-					wire.StartedTask{Problem: &wire.Problem{Status: http.StatusServiceUnavailable,
-						Kind: "busy"}}, item)
+					wire.BatchStartResult{Problem: &wire.Problem{Status: http.StatusServiceUnavailable,
+						Code: "busy"}}, item)
 			}
 			_ = json.NewEncoder(w).Encode(all)
 		})
@@ -58,7 +58,7 @@ func TestStartsRefusedAsBusyAreRetried(t *testing.T) {
 	c := connect(t, startServer(t, partly(2)).base)
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))
 	require.NoError(t, err)
-	starts := slices.Repeat([]wire.Start{{Flow: "waits"}}, 8)
+	starts := slices.Repeat([]wire.StartRequest{{Flow: "waits"}}, 8)
 	starts[3].IdempotencyKey = "k"
 	items, err := c.StartAll(t.Context(), starts)
 	require.NoError(t, err)
@@ -84,8 +84,8 @@ func TestManyStartsMayBeSentAgain(t *testing.T) {
 	c := connect(t, startServer(t, inFront).base)
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))
 	require.NoError(t, err)
-	items, err := c.StartAll(t.Context(), []wire.Start{{Flow: "waits"}, {Flow: "nobody's"}})
+	items, err := c.StartAll(t.Context(), []wire.StartRequest{{Flow: "waits"}, {Flow: "nobody's"}})
 	require.NoError(t, err)
 	require.True(t, items[0].Created)
-	require.Equal(t, "body.starts[1].flow", items[1].Problem.Where)
+	require.Equal(t, "body.starts[1].flow", items[1].Problem.Field)
 }

@@ -16,7 +16,7 @@ import (
 
 // Start starts a task. If no idempotency key is given, the client generates one, so that a retry
 // starts no second task.
-func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error) {
+func (c *Client) Start(ctx context.Context, s wire.StartRequest) (*wire.StartResult, error) {
 	own := s.IdempotencyKey == "" && !s.DryRun
 	if own {
 		s.IdempotencyKey = crand.Text()
@@ -25,7 +25,7 @@ func (c *Client) Start(ctx context.Context, s wire.Start) (*wire.Started, error)
 	if err != nil {
 		return nil, fmt.Errorf("starting a task of %s: %w", s.Flow, err)
 	}
-	started, err := doCall[wire.Started](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tasks", body: body, kind: "application/json",
+	started, err := doCall[wire.StartResult](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tasks", body: body, kind: "application/json",
 		repeatable: true, wait: waitDuration(s.WaitMS)})
 	if err == nil && own {
 		started.Created = true // by one of the tries of this call
@@ -52,7 +52,7 @@ type TaskQuery struct {
 	Failure                string
 	Node                   string            // graph mode: the node of the cursor
 	States                 []string          // any of them; paused only alone
-	Waits                  []string          // any of approval, event, timer, manual
+	Waits                  []string          // any of approval, signal, timer, manual
 	Queued                 string            // a service: only tasks with jobs in its queue
 	Labels                 map[string]string // all of them
 	CreatedFrom, CreatedTo time.Time         // from inclusive, to exclusive
@@ -83,7 +83,7 @@ func (t TaskQuery) queryValues() url.Values {
 		q.Add("state", state)
 	}
 	for _, kind := range t.Waits {
-		q.Add("waits", kind)
+		q.Add("waiting_for", kind)
 	}
 	for name, text := range t.Labels {
 		q.Add("label", name+":"+text)
@@ -178,7 +178,7 @@ func (c *Client) Cancel(ctx context.Context, id string) (*wire.TaskSummary, erro
 }
 
 // CancelHow cancels a task gently or by force.
-func (c *Client) CancelHow(ctx context.Context, id string, how wire.Cancel) (*wire.TaskSummary, error) {
+func (c *Client) CancelHow(ctx context.Context, id string, how wire.CancelRequest) (*wire.TaskSummary, error) {
 	return postContent[wire.TaskSummary](ctx, c, id, "cancel", how)
 }
 
@@ -190,7 +190,7 @@ func (c *Client) Retry(ctx context.Context, id string) (*wire.TaskSummary, error
 // RetryStep makes a failed task of dag mode continue with one failed step, and with the steps that
 // were skipped because of it.
 func (c *Client) RetryStep(ctx context.Context, id, step string) (*wire.TaskSummary, error) {
-	return postContent[wire.TaskSummary](ctx, c, id, "retry", wire.Retry{Step: step})
+	return postContent[wire.TaskSummary](ctx, c, id, "retry", wire.RetryRequest{Step: step})
 }
 
 // HoldStep prevents a step of dag mode that has not begun from beginning.
@@ -208,38 +208,38 @@ const bulkTime = 20 * time.Second
 
 // Bulk retries, cancels, pauses or resumes many tasks. To continue, pass the Next of its answer as
 // Cursor.
-func (c *Client) Bulk(ctx context.Context, b wire.Bulk) (*wire.BulkDone, error) {
+func (c *Client) Bulk(ctx context.Context, b wire.BulkRequest) (*wire.BulkResult, error) {
 	body, err := encodeBody(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s many tasks: %w", b.Action, err)
 	}
-	return postRequest[wire.BulkDone](ctx, c, apiCall{path: "/v1/tasks/bulk", body: body, wait: bulkTime})
+	return postRequest[wire.BulkResult](ctx, c, apiCall{path: "/v1/tasks/bulk", body: body, wait: bulkTime})
 }
 
 // Fork starts a task that continues from the history of another one. A dry run only predicts it.
-func (c *Client) Fork(ctx context.Context, id string, f wire.Fork) (*wire.Forked, error) {
+func (c *Client) Fork(ctx context.Context, id string, f wire.ForkRequest) (*wire.ForkResult, error) {
 	if f.IdempotencyKey == "" && !f.DryRun {
 		f.IdempotencyKey = crand.Text()
 	}
-	return postContent[wire.Forked](ctx, c, id, "fork", f)
+	return postContent[wire.ForkResult](ctx, c, id, "fork", f)
 }
 
 // Rerun starts a task that repeats another one from the beginning.
-func (c *Client) Rerun(ctx context.Context, id string, r wire.Rerun) (*wire.Reran, error) {
+func (c *Client) Rerun(ctx context.Context, id string, r wire.RerunRequest) (*wire.RerunResult, error) {
 	if r.IdempotencyKey == "" {
 		r.IdempotencyKey = crand.Text()
 	}
-	return postContent[wire.Reran](ctx, c, id, "rerun", r)
+	return postContent[wire.RerunResult](ctx, c, id, "rerun", r)
 }
 
 // Append adds units to a fanout that has begun and returns their indexes.
-func (c *Client) Append(ctx context.Context, id string, a wire.Append) (*wire.Appended, error) {
-	return postContent[wire.Appended](ctx, c, id, "append", a)
+func (c *Client) Append(ctx context.Context, id string, a wire.AppendUnits) (*wire.AppendedUnits, error) {
+	return postContent[wire.AppendedUnits](ctx, c, id, "append", a)
 }
 
 // Complete ends a unit that has the route direct, with an output or an error.
-func (c *Client) Complete(ctx context.Context, id string, u wire.Complete) (*wire.Completed, error) {
-	return postContent[wire.Completed](ctx, c, id, "complete", u)
+func (c *Client) Complete(ctx context.Context, id string, u wire.CompleteRequest) (*wire.CompleteResult, error) {
+	return postContent[wire.CompleteResult](ctx, c, id, "complete", u)
 }
 
 // Pause prevents new work of a task from starting; work in flight goes on.
@@ -254,7 +254,7 @@ func (c *Client) Resume(ctx context.Context, id string) (*wire.TaskSummary, erro
 
 // Signal sets a key of a task's shared state to a JSON value and wakes the steps that wait for it.
 func (c *Client) Signal(ctx context.Context, id, key string, value json.RawMessage) (*wire.TaskSummary, error) {
-	return postContent[wire.TaskSummary](ctx, c, id, "signal", wire.Signal{Key: key, Value: value, By: c.opts.By})
+	return postContent[wire.TaskSummary](ctx, c, id, "signal", wire.Signal{Key: key, Value: value, SentBy: c.opts.By})
 }
 
 // Compare compares the courses of two tasks, node by node.
@@ -325,7 +325,7 @@ func (c *Client) Digest(ctx context.Context, id string, scopes ...string) (*wire
 // DigestAt returns the Digest of a task as it was after a row of its journal: the row whose events
 // have that Seq.
 func (c *Client) DigestAt(ctx context.Context, id string, row int64, scopes ...string) (*wire.Digest, error) {
-	return getJSON[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes, "at": {strconv.FormatInt(row, 10)}})
+	return getJSON[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes, "at_seq": {strconv.FormatInt(row, 10)}})
 }
 
 // TimelineQuery selects a part of a timeline. Zero fields select all.
@@ -393,8 +393,8 @@ func (v ValueQuery) queryValues() url.Values {
 }
 
 // Waiting returns the reasons why a task waits.
-func (c *Client) Waiting(ctx context.Context, id string) (*wire.Waiting, error) {
-	return getJSON[wire.Waiting](ctx, c, taskPath(id, "/waiting"), nil)
+func (c *Client) Waiting(ctx context.Context, id string) (*wire.WaitReasons, error) {
+	return getJSON[wire.WaitReasons](ctx, c, taskPath(id, "/waiting"), nil)
 }
 
 // Job reads a job, even long after its end.
@@ -449,23 +449,23 @@ func (c *Client) Trace(ctx context.Context, task string) (*wire.Trace, error) {
 }
 
 // WorkerPage lists workers in order of their first registration.
-func (c *Client) WorkerPage(ctx context.Context, q WorkerQuery) (*wire.Page[wire.KnownWorker], error) {
-	return getJSON[wire.Page[wire.KnownWorker]](ctx, c, "/v1/workers", q.queryValues())
+func (c *Client) WorkerPage(ctx context.Context, q WorkerQuery) (*wire.Page[wire.Worker], error) {
+	return getJSON[wire.Page[wire.Worker]](ctx, c, "/v1/workers", q.queryValues())
 }
 
 // Workers lists all workers in order of their first registration.
-func (c *Client) Workers(ctx context.Context) ([]wire.KnownWorker, error) {
-	return collectAll(func(cursor string) (*wire.Page[wire.KnownWorker], error) {
+func (c *Client) Workers(ctx context.Context) ([]wire.Worker, error) {
+	return collectAll(func(cursor string) (*wire.Page[wire.Worker], error) {
 		return c.WorkerPage(ctx, WorkerQuery{Paging: Paging{Cursor: cursor, Limit: largestPage}})
 	})
 }
 
 // Worker reads a worker.
-func (c *Client) Worker(ctx context.Context, id string) (*wire.KnownWorker, error) {
-	return getJSON[wire.KnownWorker](ctx, c, "/v1/workers/"+url.PathEscape(id), nil)
+func (c *Client) Worker(ctx context.Context, id string) (*wire.Worker, error) {
+	return getJSON[wire.Worker](ctx, c, "/v1/workers/"+url.PathEscape(id), nil)
 }
 
 // Info returns the version and the kind of the server.
-func (c *Client) Info(ctx context.Context) (*wire.Info, error) {
-	return getJSON[wire.Info](ctx, c, "/v1/info", nil)
+func (c *Client) Info(ctx context.Context) (*wire.ServerInfo, error) {
+	return getJSON[wire.ServerInfo](ctx, c, "/v1/info", nil)
 }

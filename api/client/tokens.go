@@ -9,8 +9,8 @@ import (
 )
 
 // Me returns the identity and the role of the caller.
-func (c *Client) Me(ctx context.Context) (*wire.Me, error) {
-	return getJSON[wire.Me](ctx, c, "/v1/me", nil)
+func (c *Client) Me(ctx context.Context) (*wire.Identity, error) {
+	return getJSON[wire.Identity](ctx, c, "/v1/me", nil)
 }
 
 // Tokens lists the tokens of the store, in order of name.
@@ -20,12 +20,12 @@ func (c *Client) Tokens(ctx context.Context) (*wire.Page[wire.Token], error) {
 
 // CreateToken creates a token. It is never retried automatically, because the token is returned
 // only once.
-func (c *Client) CreateToken(ctx context.Context, t wire.CreateToken) (*wire.TokenCreated, error) {
+func (c *Client) CreateToken(ctx context.Context, t wire.TokenRequest) (*wire.CreatedToken, error) {
 	body, err := encodeBody(t)
 	if err != nil {
 		return nil, err
 	}
-	return doCall[wire.TokenCreated](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tokens", body: body, kind: "application/json"})
+	return doCall[wire.CreatedToken](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tokens", body: body, kind: "application/json"})
 }
 
 // DeleteToken deletes a token by its id or name, and returns its last state.

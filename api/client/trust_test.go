@@ -12,15 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/api"
 	"github.com/troupe-engine/troupe/api/client"
-	"github.com/troupe-engine/troupe/internal/certtest"
+	"github.com/troupe-engine/troupe/api/transport"
+	"github.com/troupe-engine/troupe/internal/testing/certtest"
 )
 
 // startTLS serves an empty page over TLS and counts the requests.
-func startTLS(t *testing.T, files api.TLSFiles) (url string, asked *atomic.Int32) {
+func startTLS(t *testing.T, files transport.TLSFiles) (url string, asked *atomic.Int32) {
 	t.Helper()
-	certificates, err := api.LoadCertificates(files, slog.New(slog.DiscardHandler))
+	certificates, err := transport.LoadCertificates(files, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	asked = new(atomic.Int32)
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func listFlows(t *testing.T, url string, trust client.Trust) error {
 func TestAPrivateAuthorityIsBelieved(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
-	url, asked := startTLS(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
+	url, asked := startTLS(t, transport.TLSFiles{Cert: own.Cert, Key: own.Key})
 	require.NoError(t, listFlows(t, url, client.Trust{CA: ca.File}))
 	require.EqualValues(t, 1, asked.Load())
 }
@@ -58,8 +58,8 @@ func TestAPrivateAuthorityIsBelieved(t *testing.T) {
 func TestUntrustedCertificatesAreReportedAtOnce(t *testing.T) {
 	ca := certtest.New(t)
 	good, old := ca.Issue(t), ca.IssueUntil(t, time.Now().Add(-time.Hour))
-	fine, _ := startTLS(t, api.TLSFiles{Cert: good.Cert, Key: good.Key})
-	expired, _ := startTLS(t, api.TLSFiles{Cert: old.Cert, Key: old.Key})
+	fine, _ := startTLS(t, transport.TLSFiles{Cert: good.Cert, Key: good.Key})
+	expired, _ := startTLS(t, transport.TLSFiles{Cert: old.Cert, Key: old.Key})
 	for name, tt := range map[string]struct {
 		url, ca, want string
 	}{
@@ -81,7 +81,7 @@ func TestUntrustedCertificatesAreReportedAtOnce(t *testing.T) {
 func TestAClientCertificateIsShown(t *testing.T) {
 	ca, clients := certtest.New(t), certtest.New(t)
 	own, mine := ca.Issue(t), clients.Issue(t)
-	url, _ := startTLS(t, api.TLSFiles{Cert: own.Cert, Key: own.Key, ClientCA: clients.File})
+	url, _ := startTLS(t, transport.TLSFiles{Cert: own.Cert, Key: own.Key, ClientCA: clients.File})
 	require.Equal(t, "denied", client.KindOf(listFlows(t, url, client.Trust{CA: ca.File})))
 	require.NoError(t, listFlows(t, url, client.Trust{CA: ca.File, Cert: mine.Cert, Key: mine.Key}))
 }
@@ -89,7 +89,7 @@ func TestAClientCertificateIsShown(t *testing.T) {
 func TestTheWrongSchemeIsNamed(t *testing.T) {
 	ca := certtest.New(t)
 	own := ca.Issue(t)
-	url, _ := startTLS(t, api.TLSFiles{Cert: own.Cert, Key: own.Key})
+	url, _ := startTLS(t, transport.TLSFiles{Cert: own.Cert, Key: own.Key})
 	require.ErrorContains(t, listFlows(t, strings.Replace(url, "https:", "http:", 1),
 		client.Trust{}), "this address speaks TLS: write https://")
 

@@ -15,7 +15,7 @@ func (c *Client) Views(ctx context.Context) (*wire.Page[wire.View], error) {
 
 // SetView saves a query of the tasks page under a name.
 func (c *Client) SetView(ctx context.Context, name, query string) (*wire.View, error) {
-	body, err := encodeBody(wire.SetView{Query: query})
+	body, err := encodeBody(wire.ViewSettings{Query: query})
 	if err != nil {
 		return nil, err
 	}

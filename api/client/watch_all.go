@@ -21,7 +21,7 @@ import (
 type Told struct {
 	Task  string
 	Event *wire.Event
-	End   *wire.End
+	End   *wire.TaskEnd
 }
 
 // WatchAll returns the events of several tasks over one connection, each starting after an event
@@ -129,12 +129,12 @@ func (w *allWatcher) handleMessage(text []byte) error {
 		}
 		w.after[task], w.failures = m.ID, 0
 	case wire.StreamEnd:
-		told.End = &wire.End{}
+		told.End = &wire.TaskEnd{}
 		if err := json.Unmarshal(m.Data, told.End); err != nil {
 			return messageReadError(err)
 		}
 		delete(w.after, task)
-	case wire.StreamRefused:
+	case wire.StreamRejected:
 		return w.handleRefusal(told, m.Data)
 	case wire.StreamClosed:
 		return w.handleClosed(task, m.Data)

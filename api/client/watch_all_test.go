@@ -78,7 +78,7 @@ func TestManyAreWatchedWithoutAGapAndNothingTwice(t *testing.T) {
 	require.NoError(t, err)
 	after, ids, ends := map[string]string{"nope": ""}, map[string][]string{}, map[string]string{}
 	for range 3 {
-		started, err := c.Start(ctx, wire.Start{Flow: "slow"})
+		started, err := c.Start(ctx, wire.StartRequest{Flow: "slow"})
 		require.NoError(t, err)
 		after[started.ID] = ""
 	}
@@ -125,7 +125,7 @@ func TestWatchAllEndsWhenTheCallerStops(t *testing.T) {
 	c := connect(t, s.base)
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))
 	require.NoError(t, err)
-	started, err := c.Start(t.Context(), wire.Start{Flow: "waits"})
+	started, err := c.Start(t.Context(), wire.StartRequest{Flow: "waits"})
 	require.NoError(t, err)
 	for told, err := range c.WatchAll(t.Context(), map[string]string{started.ID: ""}) {
 		require.NoError(t, err)

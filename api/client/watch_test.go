@@ -21,7 +21,7 @@ func TestAnEndedContextEndsAWatch(t *testing.T) {
 	c := connect(t, startServer(t, nil).base)
 	_, err := c.Publish(t.Context(), "waits", []byte(waits))
 	require.NoError(t, err)
-	started, err := c.Start(t.Context(), wire.Start{Flow: "waits"})
+	started, err := c.Start(t.Context(), wire.StartRequest{Flow: "waits"})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -70,7 +70,7 @@ func TestAWatchHasNoGapAndNothingTwice(t *testing.T) {
 	defer cancel()
 	_, err := c.Publish(ctx, "slow", []byte(slow))
 	require.NoError(t, err)
-	started, err := c.Start(ctx, wire.Start{Flow: "slow"})
+	started, err := c.Start(ctx, wire.StartRequest{Flow: "slow"})
 	require.NoError(t, err)
 	var ids []string
 	for e, err := range c.Watch(ctx, started.ID, "") {

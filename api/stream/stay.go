@@ -10,6 +10,7 @@ import (
 type (
 	departureKey struct{}
 	onStayKey    struct{}
+	onLeaveKey   struct{}
 )
 
 // Departure coordinates the stop of a server: long requests are informed and waited for. The
@@ -66,9 +67,15 @@ func OnStay(ctx context.Context, f func()) context.Context {
 	})
 }
 
+// OnLeave returns a context that calls f when its request no longer stays.
+func OnLeave(ctx context.Context, f func()) context.Context {
+	return context.WithValue(ctx, onLeaveKey{}, f)
+}
+
 // Stay is for long polls and streams. It lifts the server's time limits from this request. The
 // returned context also ends when the server begins to stop, so that long requests do not delay it.
-// The server waits until the returned function is called.
+// The server waits until the returned function is called, which sets the time limits of contexts
+// again, for what the request does after its wait.
 func Stay(w http.ResponseWriter, r *http.Request) (context.Context, context.CancelFunc) {
 	rc := http.NewResponseController(w)
 	// Only connections without deadlines (a test's recorder) return an error, and they need no
@@ -79,18 +86,24 @@ func Stay(w http.ResponseWriter, r *http.Request) (context.Context, context.Canc
 		lift()
 	}
 	ctx, cancel := context.WithCancel(r.Context())
+	leave := func() {
+		cancel()
+		if limit, ok := r.Context().Value(onLeaveKey{}).(func()); ok {
+			limit()
+		}
+	}
 	d, ok := r.Context().Value(departureKey{}).(*Departure)
 	if !ok {
-		return ctx, cancel
+		return ctx, sync.OnceFunc(leave)
 	}
 	if !d.tryJoin() {
 		cancel()
-		return ctx, cancel
+		return ctx, sync.OnceFunc(leave)
 	}
 	stop := context.AfterFunc(d.leaving, cancel)
 	return ctx, sync.OnceFunc(func() {
 		stop()
-		cancel()
+		leave()
 		d.stays.Done()
 	})
 }

@@ -47,20 +47,21 @@ func TestApprovalsAreListedReadAndAnsweredOneByOne(t *testing.T) {
 		require.Equal(t, []any{"It is heavy.", []any{"ada"}, "open", nil}, []any{q["text"], q["assignees"], q["state"], q["actions"]})
 		require.Equal(t, 9.0, q["form"].(obj)["properties"].(obj)["crates"].(obj)["maximum"])
 		q = s.get("/v1/approvals/" + first["id"].(string))
-		require.Equal(t, []any{obj{"name": "n", "ref": "$params.n", "value": 7.0}}, q["show"])
+		require.Equal(t, []any{obj{"name": "n", "ref": "$params.n", "value": 7.0}}, q["values"])
 		require.Equal(t, []any{"approved", "rejected"}, q["actions"])
 
 		s.refused(400, "body.value.crates", "POST", at, obj{"value": obj{"crates": 10}})
 		s.refused(400, "body.value", "POST", at, obj{"value": 3})
 		s.refused(400, "body", "POST", at, obj{"action": "approved"})
-		answer := obj{"value": obj{"crates": 3}, "by": "ada", "comment": "carefully"}
+		answer := obj{"value": obj{"crates": 3}, "answered_by": "ada", "comment": "carefully"}
 		got := s.call(200, "POST", at, answer)
-		require.Equal(t, []any{"answered", "ada", "carefully", true}, []any{got["state"], got["by"], got["comment"], got["counts"]})
-		require.Equal(t, true, s.call(200, "POST", at, answer)["counts"], "the same request may be sent again")
-		differs := obj{"value": obj{"crates": 4}, "by": "ada", "comment": "carefully"}
-		require.Equal(t, false, s.call(200, "POST", at, differs)["counts"], "that is another answer")
-		later := s.call(200, "POST", at, obj{"value": obj{"crates": 4}, "by": "bo"})
-		require.Equal(t, []any{"ada", got["ended_at"], false}, []any{later["by"], later["ended_at"], later["counts"]})
+		require.Equal(t, []any{"answered", "ada", "carefully", true},
+			[]any{got["state"], got["answered_by"], got["comment"], got["accepted"]})
+		require.Equal(t, true, s.call(200, "POST", at, answer)["accepted"], "the same request may be sent again")
+		differs := obj{"value": obj{"crates": 4}, "answered_by": "ada", "comment": "carefully"}
+		require.Equal(t, false, s.call(200, "POST", at, differs)["accepted"], "that is another answer")
+		later := s.call(200, "POST", at, obj{"value": obj{"crates": 4}, "answered_by": "bo"})
+		require.Equal(t, []any{"ada", got["ended_at"], false}, []any{later["answered_by"], later["ended_at"], later["accepted"]})
 		require.Equal(t, []any{first["id"]}, values(s.get("/v1/approvals?q="+task), "id"), "the other one waits on")
 
 		s.call(200, "POST", "/v1/approvals/"+first["id"].(string), obj{"action": "reject"})
@@ -68,7 +69,7 @@ func TestApprovalsAreListedReadAndAnsweredOneByOne(t *testing.T) {
 		var told []any
 		for _, e := range s.get("/v1/tasks/" + task + "/events?limit=500")["items"].([]any) {
 			if e := e.(obj); e["type"] == "signal_received" {
-				told = append(told, e["by"], e["note"], e["node"])
+				told = append(told, e["sent_by"], e["status_text"], e["node"])
 			}
 		}
 		require.Equal(t, []any{"ada", "carefully", "ask", nil, nil, "ask"}, told)
@@ -78,7 +79,7 @@ func TestApprovalsAreListedReadAndAnsweredOneByOne(t *testing.T) {
 		other := others["Ship the first?"]
 		s.call(200, "POST", "/v1/tasks/"+other["task"].(string)+"/cancel", nil)
 		s.refused(409, "path.approval", "POST", "/v1/approvals/"+other["id"].(string), obj{"action": "approved"})
-		require.Len(t, s.get("/v1/approvals?state=over")["items"], 2)
+		require.Len(t, s.get("/v1/approvals?state=ended")["items"], 2)
 		require.Empty(t, s.get("/v1/approvals")["items"])
 	})
 }
@@ -105,7 +106,7 @@ func TestALinkAnswersOneApprovalUntilItExpires(t *testing.T) {
 	link := s.call(200, "POST", "/v1/approvals/"+first+"/link", obj{"name": "Bo"})
 	token := link["token"].(string)
 	require.Equal(t, "/ui/approve/"+first+"#"+token, link["path"])
-	expiring := s.call(200, "POST", "/v1/approvals/"+first+"/link", obj{"name": "Cy", "expires_in": 1})["token"].(string)
+	expiring := s.call(200, "POST", "/v1/approvals/"+first+"/link", obj{"name": "Cy", "expires_in_ms": 1000})["token"].(string)
 	s.http.Transport = s.http.Transport.(withToken).RoundTripper
 
 	at := "/v1/approve/" + first
@@ -122,20 +123,20 @@ func TestALinkAnswersOneApprovalUntilItExpires(t *testing.T) {
 
 	q := s.call(200, "GET", at, nil, "Troupe-Link", token)
 	require.Equal(t, []any{"Bo", "open"}, []any{q["name"], q["state"]})
-	got := s.call(200, "POST", at, obj{"action": "approved", "by": "somebody else"}, "Troupe-Link", token)
-	require.Equal(t, "Bo", got["by"], "who answers by a link is who it was made for")
+	got := s.call(200, "POST", at, obj{"action": "approved", "answered_by": "somebody else"}, "Troupe-Link", token)
+	require.Equal(t, "Bo", got["answered_by"], "who answers by a link is who it was made for")
 }
 
 func TestALinkIsGoodAsLongAsTheTokenThatMadeIt(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"secret"} })
 	admin := s.as("secret")
-	ada, err := admin.CreateToken(t.Context(), wire.CreateToken{Name: "ada", Role: "approver"})
+	ada, err := admin.CreateToken(t.Context(), wire.TokenRequest{Name: "ada", Role: "approver"})
 	require.NoError(t, err)
 	s.http.Transport = withToken{s.http.Transport}
 	_, open := s.asked()
 	s.http.Transport = s.http.Transport.(withToken).RoundTripper
 	id := open["Ship the first?"]["id"].(string)
-	link, err := s.as(ada.Secret).LinkApproval(t.Context(), id, wire.NewLink{Name: "Bo"})
+	link, err := s.as(ada.Secret).LinkApproval(t.Context(), id, wire.LinkRequest{Name: "Bo"})
 	require.NoError(t, err)
 	q := s.call(200, "GET", "/v1/approve/"+id, nil, "Troupe-Link", link.Token)
 	require.Equal(t, "ada for Bo", q["name"])
@@ -172,13 +173,13 @@ func TestEachVisitOfAnApprovalHasAnIDAndAnAnswerOfItsOwn(t *testing.T) {
 			"params": obj{"approval_key": "$params.z", "z": true}})["id"].(string)
 		first := s.opens(task, 1)
 		link := s.call(200, "POST", "/v1/approvals/"+first+"/link", obj{"name": "Bo"})["token"].(string)
-		require.Equal(t, true, s.call(200, "POST", "/v1/approve/"+first, obj{"action": "approved"}, "Troupe-Link", link)["counts"])
+		require.Equal(t, true, s.call(200, "POST", "/v1/approve/"+first, obj{"action": "approved"}, "Troupe-Link", link)["accepted"])
 		s.report("pay-again", flow.Report{})
 		second := s.opens(task, 2)
 		require.NotEqual(t, first, second)
 
 		again := s.call(200, "POST", "/v1/approve/"+first, obj{"action": "approved"}, "Troupe-Link", link)
-		require.Equal(t, []any{"answered", "Bo"}, []any{again["state"], again["by"]}, "the same click is told what it has done")
+		require.Equal(t, []any{"answered", "Bo"}, []any{again["state"], again["answered_by"]}, "the same click is told what it has done")
 		s.refused(401, "header.Troupe-Link", "POST", "/v1/approve/"+second, obj{"action": "approved"}, "Troupe-Link", link)
 		require.Equal(t, second, s.opens(task, 2), "and answers no later question")
 

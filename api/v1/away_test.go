@@ -13,8 +13,8 @@ import (
 
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
 // trouble is the outage of a store. While it is not nil, writes fail with it and reads of tasks get
@@ -75,7 +75,7 @@ type silentStore struct {
 	read []string
 }
 
-func (s *silentStore) note(name string) {
+func (s *silentStore) noteRead(name string) {
 	if s.away.Load() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -84,52 +84,54 @@ func (s *silentStore) note(name string) {
 }
 
 func (s *silentStore) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
-	s.note("Flow")
+	s.noteRead("Flow")
 	return s.Store.Flow(ctx, id)
 }
 
 func (s *silentStore) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
-	s.note("FlowBySlug")
+	s.noteRead("FlowBySlug")
 	return s.Store.FlowBySlug(ctx, slug)
 }
 
 func (s *silentStore) Version(ctx context.Context, id string) (*persistence.Version, error) {
-	s.note("Version")
+	s.noteRead("Version")
 	return s.Store.Version(ctx, id)
 }
 
 func (s *silentStore) FindVersion(ctx context.Context, flow string, number int) (*persistence.Version, error) {
-	s.note("FindVersion")
+	s.noteRead("FindVersion")
 	return s.Store.FindVersion(ctx, flow, number)
 }
 
 func (s *silentStore) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
-	s.note("Task")
+	s.noteRead("Task")
 	return s.Store.Task(ctx, id)
 }
 
 func (s *silentStore) Schedule(ctx context.Context, name string) (*persistence.Schedule, error) {
-	s.note("Schedule")
+	s.noteRead("Schedule")
 	return s.Store.Schedule(ctx, name)
 }
 
 func (s *silentStore) Hook(ctx context.Context, name string) (*persistence.Hook, error) {
-	s.note("Hook")
+	s.noteRead("Hook")
 	return s.Store.Hook(ctx, name)
 }
 
 func (s *silentStore) CreateFlow(ctx context.Context, f persistence.Flow) error {
-	s.note("CreateFlow")
+	s.noteRead("CreateFlow")
 	return s.Store.CreateFlow(ctx, f)
 }
 
-// knowingEngine knows that its store is away.
+// knowingEngine knows that its store is away. It counts how often it was asked.
 type knowingEngine struct {
 	engine.Engine
-	away *atomic.Bool
+	away  *atomic.Bool
+	asked *atomic.Int64
 }
 
 func (e knowingEngine) Ready() error {
+	e.asked.Add(1)
 	if e.away.Load() {
 		return engine.Unable(flow.Errorf(flow.Busy, "the store is not available, because it does not answer"))
 	}
@@ -140,7 +142,7 @@ func TestStartsAreRefusedWithoutReadingAStoreThatIsKnownToBeAway(t *testing.T) {
 	store := &silentStore{away: &atomic.Bool{}}
 	s := start(t, func(set *settings) {
 		set.wrap = func(of persistence.Store) persistence.Store { store.Store = of; return store }
-		set.asked = func(of engine.Engine) engine.Engine { return knowingEngine{of, store.away} }
+		set.asked = func(of engine.Engine) engine.Engine { return knowingEngine{of, store.away, &atomic.Int64{}} }
 	})
 	slug := s.publish(waits)
 	task := s.call(201, "POST", "/v1/tasks", obj{"flow": slug})["id"].(string)
@@ -176,4 +178,85 @@ func TestStartsAreRefusedWithoutReadingAStoreThatIsKnownToBeAway(t *testing.T) {
 	defer store.mu.Unlock()
 	require.Empty(s, store.read)
 	store.away.Store(false)
+}
+
+// hangingStore does not answer reads of tasks while it hangs, except the first ones. It counts the
+// reads without an answer.
+type hangingStore struct {
+	persistence.Store
+	hangs    atomic.Bool
+	answered atomic.Int64 // reads that are still answered
+	begun    atomic.Int64
+}
+
+func (s *hangingStore) awaitAnswer(ctx context.Context) error {
+	if !s.hangs.Load() || s.answered.Add(-1) >= 0 {
+		return nil
+	}
+	s.begun.Add(1)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *hangingStore) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+	if err := s.awaitAnswer(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.Load(ctx, ids)
+}
+
+func (s *hangingStore) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
+	if err := s.awaitAnswer(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.ListTasks(ctx, f)
+}
+
+func TestReadsUnderWayEndSoonAfterTheMemberKnowsThatTheStoreIsAway(t *testing.T) {
+	store, away, asked := &hangingStore{}, &atomic.Bool{}, &atomic.Int64{}
+	s := start(t, func(set *settings) {
+		set.ReadTimeout = time.Hour
+		set.wrap = func(of persistence.Store) persistence.Store { store.Store = of; return store }
+		set.asked = func(of engine.Engine) engine.Engine { return knowingEngine{of, away, asked} }
+	})
+	slug := s.publish(waits)
+	id := s.call(201, "POST", "/v1/tasks", obj{"flow": slug})["id"].(string)
+	s.call(201, "PUT", "/v1/flows/"+slug+"-dag", obj{"mode": "dag", "nodes": obj{"a": obj{"kind": "timer", "delay": "1h"}}})
+	run := s.call(201, "POST", "/v1/tasks", obj{"flow": slug + "-dag"})["id"].(string)
+	for _, read := range []struct {
+		method, path string
+		body         any
+		answered     int64 // reads before the one that hangs
+	}{
+		{method: "GET", path: "/v1/tasks/" + id},
+		{method: "GET", path: "/v1/tasks?flow=" + slug},
+		{method: "GET", path: "/v1/tasks/" + id + "?wait_ms=1", answered: 1},
+		{method: "POST", path: "/v1/tasks", body: obj{"flow": slug, "wait_ms": 1}},
+		{method: "GET", path: "/runs/" + run + "/wait?status=completed"},
+	} {
+		store.begun.Store(0)
+		store.answered.Store(read.answered)
+		store.hangs.Store(true)
+		answers := make(chan sent, 1)
+		go func() {
+			defer close(answers)
+			answers <- s.send(read.method, read.path, read.body)
+		}()
+		require.Eventually(t, func() bool { return store.begun.Load() == 1 }, deadline, time.Millisecond, read.path)
+		// The request looks again and again whether the store is away.
+		first := asked.Load()
+		require.Eventually(t, func() bool { return asked.Load() > first }, deadline, time.Millisecond, read.path)
+		require.Empty(t, answers, "a store that is only slow gets its time: %s", read.path)
+
+		known := time.Now()
+		away.Store(true)
+		answer := <-answers
+		require.Equal(t, 503, answer.status, "%s: %s", read.path, answer.body)
+		require.Contains(t, string(answer.body), "the store is not available, because it does not answer", read.path)
+		require.Less(t, time.Since(known), 10*time.Second, "%s: the limit of a read is an hour", read.path)
+		away.Store(false)
+		store.hangs.Store(false)
+	}
+	s.get("/v1/tasks/" + id)
+	s.get("/v1/tasks?flow=" + slug)
 }

@@ -19,8 +19,8 @@ func TestARepeatedBulkRerunStartsEachTaskOnce(t *testing.T) {
 		all := obj{"flow": []string{slug}}
 		s.refused(400, "body.filter.created_to", "POST", "/v1/tasks/bulk", obj{"action": "rerun", "filter": all})
 		s.refused(400, "body.from", "POST", "/v1/tasks/bulk", obj{"action": "rerun", "from": "say", "ids": olds})
-		s.refused(400, "body.version", "POST", "/v1/tasks/bulk", obj{"action": "retry", "newest": true, "ids": olds})
-		all["created_to"] = s.get("/v1/info")["now"]
+		s.refused(400, "body.version", "POST", "/v1/tasks/bulk", obj{"action": "retry", "latest": true, "ids": olds})
+		all["created_to"] = s.get("/v1/info")["store_time"]
 		for action, more := range map[string]obj{"rerun": {}, "fork": {"from": "say"}} {
 			body := obj{"action": action, "filter": all, "limit": 2}
 			for name, value := range more {

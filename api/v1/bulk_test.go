@@ -8,14 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/api/v1/catalog"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
 const approval = `{"start":"ask","nodes":{"ask":{"kind":"approval","params":{"approval_key":"$shared.ok"}}}}`
 
 func bulkOf(done obj) []any {
-	return []any{done["tasks"], done["changed"], done["unchanged"], done["refused"]}
+	return []any{done["tasks"], done["changed"], done["unchanged"], done["failed"]}
 }
 
 func TestManyTasksAreGivenACommandAtOnce(t *testing.T) {
@@ -43,8 +43,8 @@ func TestManyTasksAreGivenACommandAtOnce(t *testing.T) {
 
 		done = bulk("b", obj{"action": "pause", "ids": append(ids, "task-none")})
 		require.Equal(s, []any{6.0, 2.0, 0.0, 4.0}, bulkOf(done))
-		require.Equal(s, []any{"conflict", "conflict", "conflict", "not_found"}, values(obj{"items": done["refusals"]}, "kind"))
-		require.Equal(s, "there is no task \"task-none\"", values(obj{"items": done["refusals"]}, "what")[3])
+		require.Equal(s, []any{"conflict", "conflict", "conflict", "not_found"}, values(obj{"items": done["failures"]}, "code"))
+		require.Equal(s, "there is no task \"task-none\"", values(obj{"items": done["failures"]}, "message")[3])
 		require.Equal(s, []any{5.0, 0.0, 2.0, 3.0},
 			bulkOf(bulk("b", obj{"action": "pause", "ids": ids})), "the same request changes nothing again")
 
@@ -88,21 +88,24 @@ func TestABulkNeedsEitherAFilterOrIDs(t *testing.T) {
 		where  string
 		body   obj
 	}{
-		"nothing":              {400, "body.filter", obj{"action": "cancel"}},
-		"an empty filter":      {400, "body.filter", obj{"action": "cancel", "filter": obj{}}},
-		"an id twice":          {400, "body.ids", obj{"action": "cancel", "ids": []string{"a", "b", "a"}}},
-		"an id that is none":   {400, "body.ids[1]", obj{"action": "cancel", "ids": []any{"a", obj{"b": 1}}}},
-		"an empty list":        {400, "body.filter", obj{"action": "cancel", "filter": obj{"state": []string{}}}},
-		"no labels":            {400, "body.filter", obj{"action": "cancel", "filter": obj{"label": []string{}}, "dry_run": true}},
-		"an empty word":        {400, "body.filter", obj{"action": "cancel", "filter": obj{"state": []string{""}, "waits": []string{","}}}},
+		"nothing":            {400, "body.filter", obj{"action": "cancel"}},
+		"an empty filter":    {400, "body.filter", obj{"action": "cancel", "filter": obj{}}},
+		"an id twice":        {400, "body.ids", obj{"action": "cancel", "ids": []string{"a", "b", "a"}}},
+		"an id that is none": {400, "body.ids[1]", obj{"action": "cancel", "ids": []any{"a", obj{"b": 1}}}},
+		"an empty list": {400, "body.filter",
+			obj{"action": "cancel", "filter": obj{"state": []string{}}}},
+		"no labels": {400, "body.filter",
+			obj{"action": "cancel", "filter": obj{"label": []string{}}, "dry_run": true}},
+		"an empty word": {400, "body.filter",
+			obj{"action": "cancel", "filter": obj{"state": []string{""}, "waiting_for": []string{","}}}},
 		"filter and ids":       {400, "body.filter", obj{"action": "cancel", "filter": obj{"node": "x"}, "ids": []string{"a"}}},
 		"a flow of nobody":     {404, "body.filter.flow", obj{"action": "cancel", "filter": obj{"flow": []string{"nobody"}}}},
 		"a state of nothing":   {400, "body.filter.state", obj{"action": "cancel", "filter": obj{"state": []string{"tired"}}}},
 		"a label without text": {400, "body.filter.label", obj{"action": "cancel", "filter": obj{"label": []string{"x"}}}},
 		"a cursor of nobody":   {400, "body.cursor", obj{"action": "cancel", "filter": obj{"node": "x"}, "cursor": "!"}},
 		"a cursor of ids":      {400, "body.cursor", obj{"action": "cancel", "ids": []string{"a"}, "cursor": "x"}},
-		"a gentle pause":       {400, "body.action", obj{"action": "pause", "gently": true, "ids": []string{"a"}}},
-		"gently and by force":  {400, "body.force", obj{"action": "cancel", "gently": true, "force": true, "ids": []string{"a"}}},
+		"a gentle pause":       {400, "body.action", obj{"action": "pause", "graceful": true, "ids": []string{"a"}}},
+		"gently and by force":  {400, "body.force", obj{"action": "cancel", "graceful": true, "force": true, "ids": []string{"a"}}},
 	} {
 		t.Run(name, func(_ *testing.T) { s.refused(c.status, c.where, "POST", "/v1/tasks/bulk", c.body) })
 	}
@@ -116,7 +119,7 @@ func TestBulkFiltersHaveAllParametersOfLists(t *testing.T) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		fields[name] = true
 	}
-	for f := range reflect.TypeFor[v1.TaskPick]().Fields() {
+	for f := range reflect.TypeFor[catalog.TaskPick]().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("query"), ",")
 		parameters[name] = true
 	}

@@ -18,9 +18,9 @@ type pair struct{ draining bool }
 var noon = wire.Time{Time: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)}
 
 func (p *pair) second() wire.Member {
-	m := wire.Member{Name: "second", Incarnation: "J2", State: "living", Version: "1.2.3",
+	m := wire.Member{Name: "second", Incarnation: "J2", State: "alive", Version: "1.2.3",
 		URL: "http://second:8070", Gossip: "second:8071", JoinedAt: noon, LeaseMS: 1900,
-		Shards: 512, Active: 3, Resting: 4}
+		Shards: 512, ActiveTasks: 3, IdleTasks: 4}
 	if p.draining {
 		m.State = "draining"
 	}
@@ -29,19 +29,19 @@ func (p *pair) second() wire.Member {
 
 func (p *pair) Members(context.Context) (*wire.Cluster, error) {
 	gone := wire.Member{Name: "first", Incarnation: "J1", State: "gone", JoinedAt: noon, EndedAt: noon}
-	return &wire.Cluster{Name: "north", Now: noon, Unowned: 512, Items: []wire.Member{gone, p.second()}}, nil
+	return &wire.Cluster{Name: "north", StoreTime: noon, Unowned: 512, Items: []wire.Member{gone, p.second()}}, nil
 }
 
-func (p *pair) CountMembers(context.Context) (*wire.MemberCount, error) {
-	return &wire.MemberCount{Living: 1, Unowned: 512}, nil
+func (p *pair) CountMembers(context.Context) (*wire.MemberCounts, error) {
+	return &wire.MemberCounts{Alive: 1, Unowned: 512}, nil
 }
 
 func (p *pair) Shards(_ context.Context, task string) (*wire.Shards, error) {
 	if task == "away" {
 		return nil, persistence.ErrUnavailable
 	}
-	return &wire.Shards{Now: noon, Items: []wire.Shard{{Shard: 7, Owner: "J2", Member: "second", Active: 1}},
-		Moves: []wire.Move{{At: noon, Shards: 512, To: wire.MemberName{Incarnation: "J2", Name: "second"}}}}, nil
+	return &wire.Shards{StoreTime: noon, Items: []wire.Shard{{Shard: 7, Owner: "J2", Member: "second", ActiveTasks: 1}},
+		Moves: []wire.ShardMove{{At: noon, Shards: 512, To: wire.MemberName{Incarnation: "J2", Name: "second"}}}}, nil
 }
 
 func (p *pair) Drain(_ context.Context, member string, drains bool) (*wire.Member, error) {
@@ -63,16 +63,16 @@ func TestMembersAreListed(t *testing.T) {
 	first, second := c["items"].([]any)[0].(obj), c["items"].([]any)[1].(obj)
 	require.Equal(t, obj{"name": "first", "incarnation": "J1", "state": "gone",
 		"joined_at": "2026-01-02T12:00:00.000Z", "ended_at": "2026-01-02T12:00:00.000Z",
-		"lease_ms": 0., "shards": 0., "active": 0., "resting": 0.}, first)
-	require.Equal(t, obj{"name": "second", "incarnation": "J2", "state": "living",
+		"lease_ms": 0., "shards": 0., "active_tasks": 0., "idle_tasks": 0.}, first)
+	require.Equal(t, obj{"name": "second", "incarnation": "J2", "state": "alive",
 		"version": "1.2.3", "url": "http://second:8070", "gossip": "second:8071",
-		"joined_at": "2026-01-02T12:00:00.000Z", "lease_ms": 1900., "shards": 512., "active": 3., "resting": 4.}, second)
+		"joined_at": "2026-01-02T12:00:00.000Z", "lease_ms": 1900., "shards": 512., "active_tasks": 3., "idle_tasks": 4.}, second)
 }
 
 func TestShardsAndTheirMovesAreListed(t *testing.T) {
 	s := start(t)
 	shards := s.get("/v1/cluster/shards?task=x")
-	require.Equal(t, []any{obj{"shard": 7., "owner": "J2", "member": "second", "active": 1., "resting": 0.}}, shards["items"])
+	require.Equal(t, []any{obj{"shard": 7., "owner": "J2", "member": "second", "active_tasks": 1., "idle_tasks": 0.}}, shards["items"])
 	require.Equal(t, []any{obj{"at": "2026-01-02T12:00:00.000Z", "shards": 512.,
 		"to": obj{"incarnation": "J2", "name": "second"}}}, shards["moves"])
 	s.refused(503, "", "GET", "/v1/cluster/shards?task=away", nil)
@@ -81,11 +81,11 @@ func TestShardsAndTheirMovesAreListed(t *testing.T) {
 func TestAMemberIsDrainedAndStays(t *testing.T) {
 	s := start(t)
 	require.Equal(t, "draining", s.call(200, "POST", "/v1/cluster/members/second/drain", nil)["state"])
-	require.Equal(t, "living", s.call(200, "DELETE", "/v1/cluster/members/second/drain", nil)["state"])
+	require.Equal(t, "alive", s.call(200, "DELETE", "/v1/cluster/members/second/drain", nil)["state"])
 	gone := s.refused(404, "path.member", "POST", "/v1/cluster/members/first/drain", nil)
-	require.Equal(t, `no member "first" lives in this cluster`, gone["what"])
+	require.Equal(t, `there is no live member "first" in this cluster`, gone["message"])
 	s.refused(404, "path.member", "DELETE", "/v1/cluster/members/first/drain", nil)
 	alone := s.refused(409, "path.member", "POST", "/v1/cluster/members/alone/drain", nil)
-	require.Equal(t, "nobody could take what it owns", alone["what"])
+	require.Equal(t, "nobody could take what it owns", alone["message"])
 	require.Contains(t, alone["hint"], "/v1/cluster/members")
 }

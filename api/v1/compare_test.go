@@ -26,18 +26,18 @@ func TestAForkIsComparedWithTheTaskItGoesOnFrom(t *testing.T) {
 
 		told := s.get("/v1/tasks/" + a + "/compare/" + b)
 		require.Equal(s, []any{1.0, 1.0, 0.0, 0.0, 1.0}, []any{told["same"], told["different"],
-			told["only_a"], told["only_b"], told["first"]})
+			told["only_in_task"], told["only_in_other"], told["first_difference"]})
 		visits := told["visits"].([]any)
-		require.Equal(s, []any{}, visits[0].(obj)["differs"])
-		require.Equal(s, `"shelf 4"`, visits[0].(obj)["b"].(obj)["output"])
-		require.Equal(s, []any{"state", "error", "output"}, visits[1].(obj)["differs"])
-		require.Equal(s, "declined", visits[1].(obj)["a"].(obj)["error"])
-		require.Equal(s, []any{"failed", "completed"}, []any{told["a"].(obj)["state"], told["b"].(obj)["state"]})
+		require.Equal(s, []any{}, visits[0].(obj)["differences"])
+		require.Equal(s, `"shelf 4"`, visits[0].(obj)["other"].(obj)["output"])
+		require.Equal(s, []any{"state", "error", "output"}, visits[1].(obj)["differences"])
+		require.Equal(s, "declined", visits[1].(obj)["task"].(obj)["error"])
+		require.Equal(s, []any{"failed", "completed"}, []any{told["task"].(obj)["state"], told["other"].(obj)["state"]})
 
 		s.claim(charge)
 		told = s.get("/v1/tasks/" + b + "/compare/" + c)
-		require.Equal(s, []any{"output"}, told["visits"].([]any)[0].(obj)["differs"])
-		require.Equal(s, "started", told["visits"].([]any)[1].(obj)["b"].(obj)["state"], "one that goes on is told as far as it is")
+		require.Equal(s, []any{"output"}, told["visits"].([]any)[0].(obj)["differences"])
+		require.Equal(s, "started", told["visits"].([]any)[1].(obj)["other"].(obj)["state"], "one that goes on is told as far as it is")
 		require.Equal(s, 2.0, s.get("/v1/tasks/" + b + "/compare/" + b)["same"])
 		s.refused(404, "path.task", "GET", "/v1/tasks/none/compare/"+b, nil)
 		s.refused(404, "path.other", "GET", "/v1/tasks/"+b+"/compare/none", nil)
@@ -56,5 +56,5 @@ func TestBranchesAndSkippedNodesAreCompared(t *testing.T) {
 	s.ended(other, "failed")
 	told := s.get("/v1/tasks/" + one + "/compare/" + other)
 	require.Equal(t, 2.0, told["different"])
-	require.Equal(t, "skipped", told["visits"].([]any)[1].(obj)["b"].(obj)["state"])
+	require.Equal(t, "skipped", told["visits"].([]any)[1].(obj)["other"].(obj)["state"])
 }

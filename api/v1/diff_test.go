@@ -15,12 +15,12 @@ func TestTwoVersionsOfAFlowAreCompared(t *testing.T) {
 		s.call(201, "POST", "/v1/tasks", obj{"flow": slug})
 		s.call(201, "PUT", "/v1/flows/"+slug, obj{"start": "a", "nodes": obj{"a": obj{"exec_type": "queue", "service": "till"}}})
 		d := s.get(path)
-		require.Equal(t, []any{1.0, 2.0, 1.0}, []any{d["from"], d["to"], d["under_way"].(obj)["count"]})
+		require.Equal(t, []any{1.0, 2.0, 1.0}, []any{d["from"], d["to"], d["running_tasks"].(obj)["count"]})
 		changes := d["changes"].([]any)
 		require.Len(t, changes, 1)
-		require.Equal(t, obj{"what": "node", "how": "changed", "node": "a", "field": "handler",
+		require.Equal(t, obj{"kind": "node", "change": "changed", "node": "a", "field": "handler",
 			"old": `{"service":"bank"}`, "new": `{"service":"till"}`}, changes[0])
-		require.Len(t, s.get("/v1/tasks?" + d["under_way"].(obj)["query"].(string))["items"], 1, "the number and its list agree")
+		require.Len(t, s.get("/v1/tasks?" + d["running_tasks"].(obj)["query"].(string))["items"], 1, "the number and its list agree")
 		require.Equal(t, `{"service":"till"}`, s.get(path + "?from=2&to=1")["changes"].([]any)[0].(obj)["old"])
 		require.Empty(t, s.get(path + "?from=2&to=2")["changes"])
 		s.refused(404, "query.to", "GET", path+"?to=9", nil)

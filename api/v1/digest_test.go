@@ -24,9 +24,9 @@ func TestADigestShowsTheProgressOfEachNode(t *testing.T) {
 		require.Equal(t, []any{1.0, 2.0, 0.0, 0.0, 0.0, 0.0}, root["total"])
 		require.Equal(t, []any{0.0, 2.0, 0.0, 0.0, 0.0, 0.0}, root["in_flight"])
 		require.NotContains(t, root, "failed", "a count that nobody has is absent")
-		require.Equal(t, -1.0, root["ended"].([]any)[1])
-		require.GreaterOrEqual(t, root["ended"].([]any)[0], root["entered"].([]any)[0])
-		require.Equal(t, "completion", d["waits"].([]any)[0].(obj)["for"])
+		require.Equal(t, -1.0, root["ended_ms"].([]any)[1])
+		require.GreaterOrEqual(t, root["ended_ms"].([]any)[0], root["entered_ms"].([]any)[0])
+		require.Equal(t, "manual", d["waits"].([]any)[0].(obj)["kind"])
 		s.refused(404, "query.scope", "GET", "/v1/tasks/"+id+"/digest?scope=no%231", nil)
 		s.refused(404, "path.task", "GET", "/v1/tasks/no/digest", nil)
 	})
@@ -51,12 +51,12 @@ func TestADigestIsFollowed(t *testing.T) {
 			case wire.StreamChanges:
 				changes := said[wire.DigestChanges](t, m)
 				for _, sc := range changes.Scopes {
-					for i, at := range sc.At {
+					for i, at := range sc.Indexes {
 						state[at] = sc.State[i]
 					}
 				}
 			case wire.StreamEnd:
-				require.Equal(t, "completed", said[wire.End](t, m).State)
+				require.Equal(t, "completed", said[wire.TaskEnd](t, m).State)
 				ended = true
 			}
 		}
@@ -145,7 +145,7 @@ func TestAGraphHasTheNodesOfItsDigest(t *testing.T) {
 	d := s.get("/v1/tasks/" + id + "/digest")
 	var keys []any
 	root := graph["scopes"].([]any)[0].(obj)
-	for _, n := range graph["nodes"].([]any)[:int(root["nodes"].(float64))] {
+	for _, n := range graph["nodes"].([]any)[:int(root["node_count"].(float64))] {
 		keys = append(keys, n.(obj)["key"])
 	}
 	require.Equal(t, d["scopes"].([]any)[0].(obj)["nodes"], keys)

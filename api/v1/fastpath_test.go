@@ -20,7 +20,7 @@ func TestAFastRouteAnswersAsTheFrameworkDoes(t *testing.T) {
 	slug := s.publish(waits)
 	queue := s.publish(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"x"}}}`)
 	uuids := regexp.MustCompile(
-		`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|"20\d\d-[^"]*Z"|"request":"[^"]*"|[0-9a-f]{32}(-[0-9a-f]{16})?`)
+		`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|"20\d\d-[^"]*Z"|"request_id":"[^"]*"|[0-9a-f]{32}(-[0-9a-f]{16})?`)
 	ask := func(path, body, accept string) string {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+path, strings.NewReader(body))
 		require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestAFastRouteChecksRoles(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"root"} })
 	for role, want := range map[string][]int{"viewer": {403, 403, 403, 403},
 		"operator": {404, 403, 403, 200}, "worker": {403, 200, 200, 403}} {
-		made, err := s.as("root").CreateToken(t.Context(), wire.CreateToken{Name: role, Role: role})
+		made, err := s.as("root").CreateToken(t.Context(), wire.TokenRequest{Name: role, Role: role})
 		require.NoError(t, err)
 		for i, request := range []struct{ path, body string }{
 			{"/v1/tasks", `{"flow":"nobody's"}`},

@@ -15,7 +15,7 @@ func TestAFlowHasAnOpenAPIDocument(t *testing.T) {
 	require.Equal(t, []any{"declares", "1"}, []any{d["info"].(obj)["title"], d["info"].(obj)["version"]})
 	require.Len(t, d["paths"], 4)
 	schemas := d["components"].(obj)["schemas"].(obj)
-	begin := schemas["Start"].(obj)
+	begin := schemas["StartRequest"].(obj)
 	require.Equal(t, []any{"flow", "params"}, begin["required"])
 	properties := begin["properties"].(obj)
 	require.Equal(t, obj{"type": "string", "const": "declares"}, properties["flow"])
@@ -33,7 +33,7 @@ func TestAFlowHasAnOpenAPIDocument(t *testing.T) {
 
 	undeclared := s.publish(atOnce)
 	d = s.get("/v1/flows/" + undeclared + "/versions/latest/openapi")
-	require.Equal(t, []any{"flow"}, d["components"].(obj)["schemas"].(obj)["Start"].(obj)["required"])
+	require.Equal(t, []any{"flow"}, d["components"].(obj)["schemas"].(obj)["StartRequest"].(obj)["required"])
 	s.refused(404, "path.version", "GET", "/v1/flows/declares/versions/9/openapi", nil)
 }
 

@@ -50,8 +50,8 @@ func TestPublishingToADeletedFlowIsReported(t *testing.T) {
 			method = "POST"
 		}
 		told := s.refused(409, where, method, path, atOnce)
-		require.Equal(t, []any{"the flow gone was deleted while this was published",
-			"publish it again, if it is still wanted"}, []any{told["what"], told["hint"]})
+		require.Equal(t, []any{"the flow gone was deleted during the publication",
+			"publish it again if you still need it"}, []any{told["message"], told["hint"]})
 	}
 }
 
@@ -134,7 +134,7 @@ func TestAFailedStepFailsItsTaskUnlessItsFlowSaysOtherwise(t *testing.T) {
 
 func TestABadDefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	s := start(t)
-	bad := "start: a\nnodes:\n  b: {kind: odd}\n  c: {service: s, max_retries: -1}\n"
+	bad := "start: a\nnodes:\n  b: {kind: odd}\n  c: {service: s, retry: {max_attempts: -1}}\n"
 	for _, path := range []string{"/v1/flows?slug=f", "/v1/flows"} {
 		p := s.refused(400, "body", "POST", path, bad, "Content-Type", "application/yaml")
 		require.Len(t, p["problems"], 3)
@@ -143,9 +143,10 @@ func TestABadDefinitionIsRefusedWithAllItsProblems(t *testing.T) {
 	answer := s.call(200, "POST", "/v1/validate", bad, "Content-Type", "application/yaml")
 	require.Equal(t, false, answer["valid"])
 	require.Equal(t, []any{
-		obj{"path": "start", "line": 1.0, "column": 8.0, "severity": "error", "msg": `unknown node "a"`},
-		obj{"path": "nodes.b.kind", "line": 3.0, "column": 13.0, "severity": "error", "msg": answer["problems"].([]any)[1].(obj)["msg"]},
-		obj{"path": "nodes.c.max_retries", "line": 4.0, "column": 32.0, "severity": "error", "msg": "must not be negative"},
+		obj{"path": "start", "line": 1.0, "column": 8.0, "severity": "error", "message": `unknown node "a"`},
+		obj{"path": "nodes.b.kind", "line": 3.0, "column": 13.0, "severity": "error",
+			"message": answer["problems"].([]any)[1].(obj)["message"]},
+		obj{"path": "nodes.c.retry.max_attempts", "line": 4.0, "column": 41.0, "severity": "error", "message": "must not be negative"},
 	}, answer["problems"])
 }
 
@@ -154,10 +155,10 @@ func TestYAMLThatLooksLikeJSONIsReported(t *testing.T) {
 	const text = "{start: x, nodes: {x: {kind: timer, params: {delay_ms: 0}}}}\n"
 	for _, kind := range []string{"application/yaml", "application/json", ""} {
 		p := s.refused(400, "body", "PUT", "/v1/flows/f", text, "Content-Type", kind)
-		require.Contains(t, items(obj{"items": p["problems"]})[0]["msg"], "begins with { is read as JSON")
+		require.Contains(t, items(obj{"items": p["problems"]})[0]["message"], "begins with { is read as JSON")
 	}
 	answer := s.call(200, "POST", "/v1/validate", text, "Content-Type", "application/yaml")
-	require.Contains(t, answer["problems"].([]any)[0].(obj)["msg"], `put a line "---" before YAML`)
+	require.Contains(t, answer["problems"].([]any)[0].(obj)["message"], `put a line "---" before YAML`)
 	s.call(201, "PUT", "/v1/flows/f", "---\n"+text, "Content-Type", "application/yaml")
 }
 
@@ -263,7 +264,7 @@ func TestAFlowIsEmbeddedByItsName(t *testing.T) {
 		"depends_on: [get]\n    prep: {service: make, exec_type: queue}\n    flow: inner\n"
 	p := s.refused(400, "body", "PUT", "/v1/flows/outer", outer, yaml...)
 	require.Equal(t, obj{"path": "nodes.B.flow", "line": 8.0, "column": 11.0, "severity": "error",
-		"msg": `unknown flow "inner": publish it first`}, p["problems"].([]any)[0])
+		"message": `unknown flow "inner": publish it first`}, p["problems"].([]any)[0])
 	require.Equal(t, false, s.call(200, "POST", "/v1/validate", outer, yaml...)["valid"])
 
 	inner("one")
@@ -285,7 +286,7 @@ func TestAFlowIsEmbeddedByItsName(t *testing.T) {
 	require.Equal(t, obj{"B": obj{"up": "TWO"}}, s.ended(id, "completed")["result"])
 
 	p = s.refused(400, "body", "PUT", "/v1/flows/inner", strings.Replace(outer, "flow: inner", "flow: outer", 1), yaml...)
-	require.Equal(t, "a flow cannot embed itself: inner → outer → inner", p["problems"].([]any)[0].(obj)["msg"])
+	require.Equal(t, "a flow cannot embed itself: inner → outer → inner", p["problems"].([]any)[0].(obj)["message"])
 	for name, way := range map[string]string{"outer": "inner → outer → inner", "inner": "inner → inner"} {
 		got := s.send("POST", "/api/flows/version", obj{"FlowID": s.get("/v1/flows/inner")["id"], "Version": 7, "Status": "published",
 			"DefinitionYAML": "start: s\nnodes: {s: {kind: subflow, flow: " + name + "}}\n"})
@@ -338,7 +339,7 @@ func TestTheTasksOfAFlowThatIsDeletedAreCanceledTogether(t *testing.T) {
 		starts = append(starts, obj{"flow": slug})
 	}
 	s.call(200, "POST", "/v1/tasks/starts", obj{"starts": starts})
-	s.until("/v1/tasks/count?state=running&waits=event", func(c obj) bool { return c["count"] == float64(tasks) })
+	s.until("/v1/tasks/count?state=running&waiting_for=signal", func(c obj) bool { return c["count"] == float64(tasks) })
 	before := count.Load()
 	require.Equal(t, obj{"flow": slug, "tasks": float64(tasks)}, s.call(200, "DELETE", "/v1/flows/"+slug+"?tasks=true", nil))
 	require.Less(t, count.Load()-before, int64(tasks/2))
@@ -367,7 +368,8 @@ func TestStrictMakesWarningsErrors(t *testing.T) {
 func TestADuplicateKeyIsReportedWithItsPlace(t *testing.T) {
 	s := start(t)
 	const text = "start: a\nnodes:\n  a: {kind: timer, params: {delay_ms: 0}}\nstart: b\n"
-	want := []any{obj{"path": "start", "line": 4.0, "column": 1.0, "severity": "error", "msg": "the key is there twice, first in line 1"}}
+	want := []any{obj{"path": "start", "line": 4.0, "column": 1.0, "severity": "error",
+		"message": "the key is there twice, first in line 1"}}
 	require.Equal(t, want, s.refused(400, "body", "PUT", "/v1/flows/f", text, "Content-Type", "application/yaml")["problems"])
 	require.Equal(t, want, s.call(200, "POST", "/v1/validate", text, "Content-Type", "application/yaml")["problems"])
 }

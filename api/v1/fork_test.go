@@ -33,23 +33,23 @@ func TestAForkContinuesWithAFixedVersion(t *testing.T) {
 		publish("charge")
 		path := "/v1/tasks/" + id
 
-		plan := s.call(200, "POST", path+"/fork", obj{"newest": true, "dry_run": true})
-		require.Equal(s, []any{"reserve"}, values(obj{"items": plan["keeps"]}, "node"))
-		require.Equal(s, []any{`"shelf 4"`}, values(obj{"items": plan["keeps"]}, "output"), "what is recorded is answered")
-		require.Equal(s, []any{"changed"}, values(obj{"items": plan["again"]}, "why"))
+		plan := s.call(200, "POST", path+"/fork", obj{"latest": true, "dry_run": true})
+		require.Equal(s, []any{"reserve"}, values(obj{"items": plan["kept_steps"]}, "node"))
+		require.Equal(s, []any{`"shelf 4"`}, values(obj{"items": plan["kept_steps"]}, "output"), "what is recorded is answered")
+		require.Equal(s, []any{"changed"}, values(obj{"items": plan["rerun_steps"]}, "reason"))
 		require.NotContains(s, plan, "id")
-		told := plan["foresight"].(obj)
+		told := plan["preview"].(obj)
 		require.Equal(s, []any{"charge"}, values(obj{"items": told["steps"]}, "node"))
-		require.Equal(s, []any{"called"}, values(obj{"items": told["steps"]}, "how"))
+		require.Equal(s, []any{"called"}, values(obj{"items": told["steps"]}, "outcome"))
 		require.Equal(s, []any{"charge"}, values(obj{"items": told["steps"]}, "service"))
 		require.NotContains(s, told, "state", "nobody knows how it would end")
 		require.Len(s, items(s.get("/v1/tasks?flow="+slug)), 1, "a dry run starts nothing")
 
 		forked := s.call(201, "POST", path+"/fork",
-			obj{"newest": true, "params": obj{"sku": "tea", "amount": 7}, "idempotency_key": "again"})
+			obj{"latest": true, "params": obj{"sku": "tea", "amount": 7}, "idempotency_key": "again"})
 		next := forked["id"].(string)
 		require.Equal(s, next, s.call(200, "POST", path+"/fork",
-			obj{"newest": true, "params": obj{"sku": "tea", "amount": 7}, "idempotency_key": "again"})["id"])
+			obj{"latest": true, "params": obj{"sku": "tea", "amount": 7}, "idempotency_key": "again"})["id"])
 		job := s.claim("charge").Job
 		require.JSONEq(s, "7", string(job.Input))
 		require.NoError(s, s.endJob(job.ID(), flow.Report{Output: []byte(`true`)}))
@@ -60,19 +60,19 @@ func TestAForkContinuesWithAFixedVersion(t *testing.T) {
 		require.Equal(s, "failed", s.get(path)["state"], "the other one stays as it was")
 
 		moved := s.call(201, "POST", path+"/fork",
-			obj{"newest": true, "shared": obj{"reserved": "shelf 9", "note": []int{1}}})["id"].(string)
+			obj{"latest": true, "shared": obj{"reserved": "shelf 9", "note": []int{1}}})["id"].(string)
 		s.report("charge", flow.Report{Output: []byte(`true`)})
 		require.Equal(s, obj{"reserved": "shelf 9", "note": []any{1.0}, "paid": true}, s.ended(moved, "completed")["result"])
 		told = s.get("/v1/tasks/" + moved + "/events?type=signal_received")
 		require.Equal(s, []any{"note", "reserved"}, values(told, "key"), "what was set is a part of its history")
-		require.Equal(s, []any{"fork", "fork"}, values(told, "by"))
+		require.Equal(s, []any{"fork", "fork"}, values(told, "sent_by"))
 
-		s.refused(400, "body.shared", "POST", path+"/fork", obj{"newest": true, "shared": obj{"_rt": 1}})
+		s.refused(400, "body.shared", "POST", path+"/fork", obj{"latest": true, "shared": obj{"_rt": 1}})
 		s.refused(404, "body.version", "POST", path+"/fork", obj{"version": 9})
-		s.refused(400, "body.newest", "POST", path+"/fork", obj{"version": 1, "newest": true})
+		s.refused(400, "body.latest", "POST", path+"/fork", obj{"version": 1, "latest": true})
 		s.refused(400, "body.from", "POST", path+"/fork", obj{"from": "nowhere"})
-		s.refused(409, "path.task", "POST", "/v1/tasks/"+next+"/fork", obj{"newest": true})
-		s.refused(404, "path.task", "POST", "/v1/tasks/none/fork", obj{"newest": true})
+		s.refused(409, "path.task", "POST", "/v1/tasks/"+next+"/fork", obj{"latest": true})
+		s.refused(404, "path.task", "POST", "/v1/tasks/none/fork", obj{"latest": true})
 	})
 }
 
@@ -100,9 +100,11 @@ func TestADryRunRefusesWhatTheForkWould(t *testing.T) {
 		what   string
 	}{
 		"params that are not what is declared": {obj{"params": obj{"amuont": 3}}, 422,
-			"body.params", "the inputs are not what the flow declares"},
-		"those of the task in a stricter version": {obj{"newest": true}, 422, "body.params", "the inputs are not what the flow declares"},
-		"params of another kind":                  {obj{"params": []any{1}}, 400, "body.params", "params must be a JSON object"},
+			"body.params", "the params do not match the inputs that the flow declares"},
+		"those of the task in a stricter version": {obj{"latest": true}, 422, "body.params",
+			"the params do not match the inputs that the flow declares"},
+		"params of another kind": {obj{"params": []any{1}}, 400, "body.params",
+			"params must be a JSON object"},
 		"params that are too large": {obj{"params": obj{"amount": 3,
 			"note": strings.Repeat("x", 1<<20)}}, 422, "body.params",
 			"params has 1048598 bytes, more than the limit of 1048576; keep large data " +
@@ -114,13 +116,13 @@ func TestADryRunRefusesWhatTheForkWould(t *testing.T) {
 			for _, dry := range []bool{true, false} {
 				c.fork["dry_run"] = dry
 				p := s.refused(c.status, c.where, "POST", path+"/fork", c.fork)
-				require.Equal(t, c.what, p["what"])
+				require.Equal(t, c.what, p["message"])
 			}
 		})
 	}
-	p := s.refused(422, "body.params", "POST", path+"/fork", obj{"newest": true, "dry_run": true})
-	require.Equal(t, []any{obj{"where": "$params.note", "what": "is missing: text was declared"}}, p["faults"])
-	require.Equal(t, "GET /v1/flows/"+slug+" tells what the flow takes", p["hint"])
+	p := s.refused(422, "body.params", "POST", path+"/fork", obj{"latest": true, "dry_run": true})
+	require.Equal(t, []any{obj{"field": "$params.note", "message": "is missing: text was declared"}}, p["errors"])
+	require.Equal(t, "GET /v1/flows/"+slug+" returns the inputs of the flow", p["hint"])
 	require.Len(t, items(s.get("/v1/tasks?flow="+slug)), 1, "nothing was started")
 }
 
@@ -141,7 +143,7 @@ func TestAForkOfATooLongHistoryIsRefused(t *testing.T) {
 		s.call(200, "POST", path+"/signal", obj{"key": "note", "value": mebibyte})
 		for _, dry := range []bool{true, false} {
 			p := s.refused(422, "path.task", "POST", path+"/fork", obj{"from": "charge", "dry_run": dry})
-			require.Contains(s, p["what"], "has more than the 16777216 bytes that a fork may have: start a new task")
+			require.Contains(s, p["message"], "has more than the 16777216 bytes that a fork may have: start a new task")
 		}
 	})
 }
@@ -158,9 +160,9 @@ func TestAForkContinuesFromAnyRow(t *testing.T) {
 		require.Len(s, ends, 1)
 		row := ends[0]["seq"]
 
-		plan := s.call(200, "POST", path+"/fork", obj{"at": row, "dry_run": true})
-		require.Equal(s, []any{"reserve"}, values(obj{"items": plan["keeps"]}, "node"))
-		forked := s.call(201, "POST", path+"/fork", obj{"at": row, "params": obj{"sku": "tea", "amount": 8}})
+		plan := s.call(200, "POST", path+"/fork", obj{"at_seq": row, "dry_run": true})
+		require.Equal(s, []any{"reserve"}, values(obj{"items": plan["kept_steps"]}, "node"))
+		forked := s.call(201, "POST", path+"/fork", obj{"at_seq": row, "params": obj{"sku": "tea", "amount": 8}})
 		second := s.claim("charge").Job
 		require.JSONEq(s, "8", string(second.Input))
 		require.NoError(s, s.endJob(second.ID(), flow.Report{Output: []byte(`"late"`)}))
@@ -169,10 +171,10 @@ func TestAForkContinuesFromAnyRow(t *testing.T) {
 		require.Equal(s, obj{"reserved": "shelf 4", "paid": true}, s.ended(id, "completed")["result"], "the other one goes its own way")
 
 		require.Equal(s, []any{0.0, 1.0}, func() []any {
-			plan := s.call(200, "POST", path+"/fork", obj{"at": 1, "dry_run": true})
-			return []any{plan["kept_steps"], plan["again_steps"]}
+			plan := s.call(200, "POST", path+"/fork", obj{"at_seq": 1, "dry_run": true})
+			return []any{plan["kept_count"], plan["rerun_count"]}
 		}(), "also when it has completed")
-		s.refused(400, "body.at", "POST", path+"/fork", obj{"at": 1, "from": "charge"})
-		s.refused(400, "body.at", "POST", path+"/fork", obj{"at": 900})
+		s.refused(400, "body.at_seq", "POST", path+"/fork", obj{"at_seq": 1, "from": "charge"})
+		s.refused(400, "body.at_seq", "POST", path+"/fork", obj{"at_seq": 900})
 	})
 }

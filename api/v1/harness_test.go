@@ -21,15 +21,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/troupe-engine/troupe/actors"
-	"github.com/troupe-engine/troupe/actors/funcs"
-	"github.com/troupe-engine/troupe/actors/workers"
 	"github.com/troupe-engine/troupe/api"
-	"github.com/troupe-engine/troupe/api/graph"
-	"github.com/troupe-engine/troupe/api/pgflow"
 	v1 "github.com/troupe-engine/troupe/api/v1"
+	"github.com/troupe-engine/troupe/api/v1/socket"
+	"github.com/troupe-engine/troupe/carriers/functions"
+	"github.com/troupe-engine/troupe/carriers/workers"
+	"github.com/troupe-engine/troupe/dialect/pgflow/pgflowhttp"
+	"github.com/troupe-engine/troupe/dialect/pocketflow/pocketflowhttp"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
@@ -105,16 +106,16 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	if set.wrap != nil {
 		store = set.wrap(store)
 	}
-	functions := funcs.New(funcs.Options{})
-	funcs.RegisterDemo(functions)
-	registry, err := workers.Open(t.Context(), store, workers.Options{Self: "here", Functions: functions.Names})
+	local := functions.New(functions.Options{})
+	functions.RegisterDemo(local)
+	registry, err := workers.Open(t.Context(), store, workers.Options{Self: "here", Functions: local.Names})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, registry.Close(context.Background())) })
 	reader := persistence.NewReader(store, flow.Limits{})
 	engine, err := actors.Start(t.Context(), actors.Config{Store: store, Reader: reader,
 		Name: "here", Lease: time.Hour, IdleAfter: set.idle,
 		Retention: -1, // tests store tasks that ended long ago
-		Carriers:  map[flow.ExecType]actors.Carrier{flow.ExecFunc: functions, flow.ExecHTTP: registry}})
+		Carriers:  map[flow.ExecType]actors.Carrier{flow.ExecFunc: local, flow.ExecPush: registry}})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -133,10 +134,10 @@ func start(t *testing.T, with ...func(*settings)) *server {
 	}
 	routes, err := v1.New(v1.Config{Member: from, Version: "1.2.3", StoreKind: "sqlite",
 		Name: "here", Cluster: &pair{}, Heartbeat: set.heartbeat, Patience: set.patience, BeginFor: set.begin,
-		Channels: map[string]v1.Channel{"pgflow:run": pgflow.Runs{Engine: engine, Store: store, Reader: reader}.Tell}})
+		Channels: map[string]socket.Channel{"pgflow:run": pgflowhttp.Runs{Engine: engine, Store: store, Reader: reader}.Tell}})
 	require.NoError(t, err)
 	from.Logger = set.Logger
-	set.Member, set.Families = from, []api.Family{graph.New(from), pgflow.New(from), routes}
+	set.Member, set.Families = from, []api.Family{pocketflowhttp.New(from), pgflowhttp.New(from), routes}
 	shell, err := api.New(set.Config)
 	require.NoError(t, err)
 	s.serve(shell, set.listen)
@@ -224,10 +225,11 @@ func (s *server) refused(status int, where, method, path string, body any, heade
 	var p obj
 	require.NoError(s, json.Unmarshal(a.body, &p))
 	require.Equal(s, float64(status), p["status"], "%s", a.body)
-	require.Equal(s, where, orEmpty(p["where"]), "%s", a.body)
-	for _, part := range []string{"title", "detail", "what", "hint", "kind", "request"} {
+	require.Equal(s, where, orEmpty(p["field"]), "%s", a.body)
+	for _, part := range []string{"type", "title", "detail", "message", "hint", "code", "request_id"} {
 		require.NotEmpty(s, p[part], "%s: %s", part, a.body)
 	}
+	require.Equal(s, "urn:troupe:error:"+p["code"].(string), p["type"], "%s", a.body)
 	return p
 }
 

@@ -21,7 +21,7 @@ func TestTheEventsOfATaskAreReadInPages(t *testing.T) {
 	}
 	require.Equal(t, []any{"task_created", "step_entered", "signal_received", "step_ended", "task_ended"}, types)
 	require.Equal(t, obj{"a": 1.0}, all[0]["params"])
-	require.Equal(t, []any{"go", "now", "signal:r"}, []any{all[2]["key"], all[2]["output"], all[2]["request"]})
+	require.Equal(t, []any{"go", "now", "signal:r"}, []any{all[2]["key"], all[2]["output"], all[2]["request_id"]})
 	require.Equal(t, "completed", all[4]["state"])
 	for _, e := range all {
 		require.NotContains(t, e, "unit", "no unit is meant, or the only one")
@@ -107,7 +107,7 @@ func TestRunsHaveTheirTrueTimes(t *testing.T) {
 func TestWaitingIsExplained(t *testing.T) {
 	s := start(t)
 	for name, tt := range map[string]struct{ definition, reason, text string }{
-		"a signal": {waits, "signal", "a signal has to set go"},
+		"a signal": {waits, "signal", "a signal must set go"},
 		"a timer":  {`{"start":"t","nodes":{"t":{"kind":"timer","params":{"delay_ms":60000}}}}`, "timer", "time"},
 		"a job":    {queued, "job", "paint"},
 	} {
@@ -116,9 +116,9 @@ func TestWaitingIsExplained(t *testing.T) {
 			v := s.until("/v1/tasks/"+id+"/waiting", func(v obj) bool { return len(v["waits"].([]any)) > 0 })
 			require.Equal(t, "running", v["state"])
 			wait := v["waits"].([]any)[0].(obj)
-			require.Equal(t, tt.reason, wait["for"])
+			require.Equal(t, tt.reason, wait["kind"])
 			require.Contains(t, wait["text"], tt.text)
-			require.NotEmpty(t, wait["since"])
+			require.NotEmpty(t, wait["waiting_since"])
 			if tt.reason == "job" {
 				require.Equal(t, "pending", s.get("/v1/jobs/" + wait["job"].(string))["state"])
 			}
@@ -147,18 +147,19 @@ func TestAPageOfLargeValuesIsShort(t *testing.T) {
 
 func TestTheHistoryNamesTheTokenOfASignal(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"root"} })
-	made, err := s.as("root").CreateToken(t.Context(), wire.CreateToken{Name: "ada", Role: "approver"})
+	made, err := s.as("root").CreateToken(t.Context(), wire.TokenRequest{Name: "ada", Role: "approver"})
 	require.NoError(t, err)
 	auth := []string{"Authorization", "Bearer root"}
 	s.call(201, "PUT", "/v1/flows/asks", waits, auth...)
 	for by, want := range map[string]string{"": "ada", "ada": "ada", "bob": "ada for bob",
 		strings.Repeat("ü", 128): "ada for " + strings.Repeat("ü", 124)} {
 		id := s.call(201, "POST", "/v1/tasks", obj{"flow": "asks"}, auth...)["id"].(string)
-		s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": true, "by": by}, "Authorization", "Bearer "+made.Secret)
+		s.call(200, "POST", "/v1/tasks/"+id+"/signal",
+			obj{"key": "go", "value": true, "sent_by": by}, "Authorization", "Bearer "+made.Secret)
 		var told []any
 		for _, e := range items(s.call(200, "GET", "/v1/tasks/"+id+"/events", nil, auth...)) {
 			if e["type"] == "signal_received" {
-				told = append(told, e["by"])
+				told = append(told, e["sent_by"])
 			}
 		}
 		require.Equal(t, []any{want}, told)
@@ -168,14 +169,14 @@ func TestTheHistoryNamesTheTokenOfASignal(t *testing.T) {
 func TestTheHistoryNamesTheSenderOfASignal(t *testing.T) {
 	s := start(t)
 	id := s.task(waits)
-	s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": true, "by": "ada"})
+	s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": true, "sent_by": "ada"})
 	s.ended(id, "completed")
 	var by []any
 	for _, e := range items(s.get("/v1/tasks/" + id + "/events")) {
 		if e["type"] == "signal_received" {
-			by = append(by, e["by"])
+			by = append(by, e["sent_by"])
 		}
 	}
 	require.Equal(t, []any{"ada"}, by)
-	s.refused(400, "body.by", "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "by": strings.Repeat("x", 257)})
+	s.refused(400, "body.sent_by", "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "sent_by": strings.Repeat("x", 257)})
 }

@@ -137,8 +137,8 @@ func TestUnsignedDeliveriesLearnNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			known := s.refused(401, "path.hook", "POST", "/v1/hooks/known", `{}`, headers...)
 			unknown := s.refused(401, "path.hook", "POST", "/v1/hooks/unknown", `{}`, headers...)
-			delete(known, "request")
-			delete(unknown, "request")
+			delete(known, "request_id")
+			delete(unknown, "request_id")
 			require.Equal(t, known, unknown)
 		})
 	}
@@ -155,7 +155,7 @@ func TestADeliveryAtTheWrongTimeIsRefused(t *testing.T) {
 	path := s.hook(obj{"flow": s.publish(atOnce)})
 	for _, off := range []time.Duration{-6 * time.Minute, 6 * time.Minute} {
 		p := s.refused(401, "", "POST", path, `{}`, standard(key, "a", time.Now().Add(off), `{}`)...)
-		require.Contains(t, p["what"], "five minutes")
+		require.Contains(t, p["message"], "five minutes")
 	}
 	s.call(201, "POST", path, `{}`, standard(key, "a", time.Now().Add(-4*time.Minute), `{}`)...)
 }
@@ -228,7 +228,7 @@ func TestSecretsAreShownOnceAndRotated(t *testing.T) {
 		require.NotContains(s, s.call(200, "PUT", path, obj{"flow": flow}), "secret")
 		s.call(201, "POST", path, `{}`, sign(old, "a")...)
 
-		rotated := s.call(200, "PUT", path, obj{"flow": flow, "new_secret": true, "keep_ms": 3_600_000})
+		rotated := s.call(200, "PUT", path, obj{"flow": flow, "new_secret": true, "old_secret_ttl_ms": 3_600_000})
 		require.Contains(s, rotated, "old_secret_until")
 		s.call(201, "POST", path, `{}`, sign(rotated["secret"].(string), "b")...)
 		s.call(201, "POST", path, `{}`, sign(old, "c")...)
@@ -339,7 +339,7 @@ func TestAHookIsCheckedWhenItIsSet(t *testing.T) {
 	s.refused(422, "hook.params", "POST", fits, `{"id":"text"}`, standard(key, "a", time.Now(), `{"id":"text"}`)...)
 	s.deliver(201, fits, "b", `{"id":7}`)
 	s.refused(400, "path.hook", "PUT", "/v1/hooks/UPPER", obj{"flow": flow})
-	faults := s.refused(400, "body.when", "PUT", "/v1/hooks/h", obj{"flow": flow, "when": "1 +", "key": "2 +"})["faults"]
+	faults := s.refused(400, "body.when", "PUT", "/v1/hooks/h", obj{"flow": flow, "when": "1 +", "key": "2 +"})["errors"]
 	require.Len(t, faults, 2)
 }
 

@@ -39,14 +39,14 @@ func TestInputsThatDoNotFitAreRefusedAllAtOnce(t *testing.T) {
 	s := start(t)
 	s.call(201, "PUT", "/v1/flows/declares", declares, "Content-Type", "application/yaml")
 	p := s.refused(422, "body.params", "POST", "/v1/tasks", obj{"flow": "declares", "params": obj{"limit": "x", "amuont": 1}})
-	require.Equal(t, "invalid", p["kind"])
-	require.Equal(t, "the inputs are not what the flow declares", p["what"])
-	require.Equal(t, "GET /v1/flows/declares tells what the flow takes", p["hint"])
+	require.Equal(t, "invalid", p["code"])
+	require.Equal(t, "the params do not match the inputs that the flow declares", p["message"])
+	require.Equal(t, "GET /v1/flows/declares returns the inputs of the flow", p["hint"])
 	require.Equal(t, []any{
-		obj{"where": "$params.amount", "what": "is missing: an int was declared (in cents)"},
-		obj{"where": "$params.amuont", "what": "is not declared: did you mean amount?"},
-		obj{"where": "$params.limit", "what": `is text "x", an int was declared`},
-	}, p["faults"])
+		obj{"field": "$params.amount", "message": "is missing: an int was declared (in cents)"},
+		obj{"field": "$params.amuont", "message": "is not declared: did you mean amount?"},
+		obj{"field": "$params.limit", "message": `is text "x", an int was declared`},
+	}, p["errors"])
 	require.Empty(t, items(s.get("/v1/tasks")), "nothing is stored")
 }
 

@@ -146,7 +146,7 @@ func TestQueuesAreListedByService(t *testing.T) {
 	queues := s.get("/v1/queues")
 	require.Equal(t, []any{"cut", "paint", "sand"}, values(queues, "service"))
 	require.Equal(t, []any{3.0, 3.0, 3.0}, values(queues, "waiting"))
-	require.NotEmpty(t, items(queues)[0]["oldest"])
+	require.NotEmpty(t, items(queues)[0]["oldest_at"])
 	page := s.get("/v1/queues?limit=2")
 	require.Equal(t, []any{"cut", "paint"}, values(page, "service"))
 	require.Equal(t, []any{"sand"}, values(s.get("/v1/queues?limit=2&cursor="+page["next"].(string)), "service"))
@@ -171,9 +171,9 @@ func TestWorkersAreListed(t *testing.T) {
 		persistence.Worker{ID: "w1", URL: "http://127.0.0.1:1", Services: []string{"paint"}}))
 	list := items(s.get("/v1/workers"))
 	require.Equal(t, []any{"here", "local", "online"}, []any{list[0]["id"], list[0]["type"], list[0]["state"]})
-	require.Equal(t, []any{"w1", "http", "online", []any{"paint"}},
+	require.Equal(t, []any{"w1", "push", "online", []any{"paint"}},
 		[]any{list[1]["id"], list[1]["type"], list[1]["state"], list[1]["services"]})
-	require.NotEmpty(t, list[1]["last_heartbeat"])
+	require.NotEmpty(t, list[1]["last_heartbeat_at"])
 }
 
 func TestWorkersAreListedInPages(t *testing.T) {
@@ -215,10 +215,10 @@ func TestAWorkerIsForgotten(t *testing.T) {
 func TestTheMemberReportsItsVersionAndStore(t *testing.T) {
 	s := start(t)
 	info := s.get("/v1/info")
-	now, err := time.Parse(time.RFC3339, info["now"].(string))
+	now, err := time.Parse(time.RFC3339, info["store_time"].(string))
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), now, time.Minute)
-	delete(info, "now")
+	delete(info, "store_time")
 	require.Equal(t, obj{"version": "1.2.3", "store": "sqlite", "member": "here"}, info)
 }
 

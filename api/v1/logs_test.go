@@ -79,7 +79,7 @@ func TestCutLogsAreMarked(t *testing.T) {
 	}
 	list := items(s.get("/v1/tasks/" + id + "/logs"))
 	require.Equal(t, []string{"line 3", "line 4"}, texts(list))
-	require.Equal(t, []any{obj{"lines": 3.0, "chars": 21.0}, nil}, []any{list[0]["missing"], list[1]["missing"]})
+	require.Equal(t, []any{obj{"lines": 3.0, "characters": 21.0}, nil}, []any{list[0]["omitted"], list[1]["omitted"]})
 	require.Equal(t, "… cut here: the first 21 characters (3 lines) are not kept\nline 3\nline 4\n",
 		s.get("/v1/jobs/" + job + "/log")["content"])
 }

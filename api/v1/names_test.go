@@ -15,7 +15,7 @@ func TestLabelsAndKeysWithInvalidTextAreRefused(t *testing.T) {
 				"body.idempotency_key": `"idempotency_key":"` + lost + `"`,
 			} {
 				told := s.refused(400, where, "POST", "/v1/tasks", `{"flow":"`+slug+`",`+start+`}`)
-				require.Contains(s, told["what"], "U+FFFD, which stands for text that was lost")
+				require.Contains(s, told["message"], "U+FFFD, which stands for text that was lost")
 				batch := items(s.call(200, "POST", "/v1/tasks/starts", `{"starts":[{"flow":"`+slug+`",`+start+`}]}`))
 				require.Contains(s, batch[0], "problem")
 			}

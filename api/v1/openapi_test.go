@@ -330,7 +330,7 @@ func TestMetricsHaveALabelPerRoute(t *testing.T) {
 	s.refused(404, "path", "GET", "/v1/none", nil)
 	metrics := string(s.send("GET", "/metrics", nil).body)
 	for _, route := range []string{"/v1/tasks/{task}", "/v1/"} {
-		require.Contains(t, metrics, `troupe_http_request_seconds_count{method="GET",route="`+route+`",status="404"} 1`)
+		require.Contains(t, metrics, `troupe_http_request_duration_seconds_count{method="GET",route="`+route+`",status="404"} 1`)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestEveryNumberOfAnOverviewIsThatOfTheListItLeadsTo(t *testing.T) {
 			w := window.(obj)
 			require.Equal(t, []float64{5, 1, 3}, []float64{listed(w["started"]), listed(w["completed"]), listed(w["failed"])}, w)
 		}
-		failing := o["failing"].(obj)
+		failing := o["recent_failures"].(obj)
 		require.EqualValues(t, 3, failing["tasks"])
 		groups := failing["groups"].([]any)
 		require.Len(t, groups, 2)
@@ -56,11 +56,11 @@ func TestEveryNumberOfAnOverviewIsThatOfTheListItLeadsTo(t *testing.T) {
 		require.EqualValues(t, 1, listed(groups[1]))
 
 		queue := o["queues"].([]any)[0].(obj)
-		require.Equal(t, items(s.get("/v1/queues"))[0]["oldest"], queue["oldest"])
+		require.Equal(t, items(s.get("/v1/queues"))[0]["oldest_at"], queue["oldest_at"])
 		require.Equal(t, []any{"bank", 1., 1.}, []any{queue["service"], queue["waiting"], queue["workers"]})
 		require.Len(t, items(s.get("/v1/jobs?service=bank")), 1)
 		require.Len(t, items(s.get("/v1/workers?state=online")), int(o["workers"].(obj)["online"].(float64)))
-		require.Equal(t, obj{"living": 1., "draining": 0., "overdue": 0., "unowned": 512.}, o["members"])
+		require.Equal(t, obj{"alive": 1., "draining": 0., "overdue": 0., "unowned": 512.}, o["members"])
 	})
 }
 
@@ -97,12 +97,12 @@ func TestManyFailuresAreGroupedFromTheNewest(t *testing.T) {
 	for _, err := range results {
 		require.NoError(t, err)
 	}
-	failing := s.get("/v1/overview")["failing"].(obj)
+	failing := s.get("/v1/overview")["recent_failures"].(obj)
 	require.EqualValues(t, 498, failing["tasks"], "of the millisecond that would be cut none is in it")
 	group := failing["groups"].([]any)[0].(obj)
 	require.EqualValues(t, 498, group["count"])
 	require.EqualValues(t, 498, s.get("/v1/tasks/count?" + group["query"].(string))["count"])
-	require.Equal(t, "f599", group["newest"])
+	require.Equal(t, "f599", group["latest_task"])
 }
 
 func TestTheOverviewListsFlowsThatHaveBecomeSlow(t *testing.T) {
@@ -116,7 +116,7 @@ func TestTheOverviewListsFlowsThatHaveBecomeSlow(t *testing.T) {
 			s.counted(s.get("/v1/flows/" + steady)["id"].(string), "w", now.Add(-48*time.Hour), 12_000)
 			s.counted(s.get("/v1/flows/" + steady)["id"].(string), "w", now.Add(-time.Hour), 13_000)
 		}
-		told := s.get("/v1/overview")["slow"].([]any)
+		told := s.get("/v1/overview")["slower_flows"].([]any)
 		require.Len(t, told, 1)
 		require.Equal(t, slow, told[0].(obj)["flow"])
 		require.InEpsilon(t, 41_000, told[0].(obj)["p99_ms"], 0.09)

@@ -32,28 +32,28 @@ func TestATaskIsDoneAgainFromTheBeginning(t *testing.T) {
 
 		dry := s.call(200, "POST", path+"/rerun", obj{"dry_run": true})
 		require.NotContains(s, dry, "id")
-		foreseen := dry["foresight"].(obj)
-		require.Equal(s, []any{"recorded"}, values(obj{"items": foreseen["steps"]}, "how"), "it was done with the same input")
+		foreseen := dry["preview"].(obj)
+		require.Equal(s, []any{"recorded"}, values(obj{"items": foreseen["steps"]}, "outcome"), "it was done with the same input")
 		require.Contains(s, []any{"1", "2"}, values(obj{"items": foreseen["steps"]}, "output")[0])
 		require.Equal(s, "completed", foreseen["state"])
-		other := s.call(200, "POST", path+"/rerun", obj{"dry_run": true, "params": obj{"amount": 4}})["foresight"].(obj)
-		require.Equal(s, []any{"called"}, values(obj{"items": other["steps"]}, "how"))
+		other := s.call(200, "POST", path+"/rerun", obj{"dry_run": true, "params": obj{"amount": 4}})["preview"].(obj)
+		require.Equal(s, []any{"called"}, values(obj{"items": other["steps"]}, "outcome"))
 		require.Len(s, items(s.get("/v1/tasks?flow="+slug)), 2, "nothing was started")
 
 		s.call(201, "PUT", "/v1/flows/"+slug, strings.ReplaceAll(definition, "note: optional",
 			"tip: optional"), "Content-Type", "application/yaml")
-		ask := obj{"newest": true, "params": obj{"amount": 9, "tip": "x"}, "idempotency_key": "again"}
+		ask := obj{"latest": true, "params": obj{"amount": 9, "tip": "x"}, "idempotency_key": "again"}
 		third := s.call(201, "POST", path+"/rerun", ask)
 		require.Equal(s, 2.0, third["version"])
 		require.Equal(s, third["id"], s.call(200, "POST", path+"/rerun", ask)["id"])
 		s.refused(409, "body.idempotency_key", "POST", path+"/fork",
-			obj{"newest": true, "from": "charge", "params": obj{"amount": 9, "tip": "x"},
+			obj{"latest": true, "from": "charge", "params": obj{"amount": 9, "tip": "x"},
 				"idempotency_key": "again"})
 		require.Equal(s, 9.0, s.get("/v1/tasks/" + third["id"].(string))["params"].(obj)["amount"])
 
 		s.refused(422, "body.params", "POST", path+"/rerun", obj{"params": obj{"amuont": 1}})
 		s.refused(404, "body.version", "POST", path+"/rerun", obj{"version": 9})
-		s.refused(400, "body.newest", "POST", path+"/rerun", obj{"version": 1, "newest": true})
+		s.refused(400, "body.latest", "POST", path+"/rerun", obj{"version": 1, "latest": true})
 		s.refused(404, "path.task", "POST", "/v1/tasks/none/rerun", obj{})
 	})
 }

@@ -47,7 +47,7 @@ func TestAFailedTaskIsRetriedFromItsFailure(t *testing.T) {
 		s.report("ship", flow.Report{Output: []byte(`"gone"`)})
 		waiting := s.until(path+"/waiting", func(v obj) bool {
 			waits := v["waits"].([]any)
-			return len(waits) == 1 && waits[0].(obj)["for"] == "completion"
+			return len(waits) == 1 && waits[0].(obj)["kind"] == "manual"
 		})
 		require.Equal(s, "mail", waiting["waits"].([]any)[0].(obj)["node"])
 		s.call(200, "POST", path+"/complete", obj{"step": "mail", "output": "sent"})

@@ -44,7 +44,7 @@ func TestASearchReadsALimitedNumberOfTasksPerPage(t *testing.T) {
 		}
 		for _, filter := range []string{"", "&flow=" + slug} {
 			require.Equal(s, obj{"count": 10_001.0, "exact": false,
-				"groups": []any{obj{"key": "failed", "count": 10_000.0, "more": true},
+				"groups": []any{obj{"key": "failed", "count": 10_000.0, "truncated": true},
 					obj{"key": "running", "count": 1.0}}},
 				s.get("/v1/tasks/count?group_by=state"+filter), "a state of few is counted beside one of very many")
 		}
@@ -57,7 +57,7 @@ func TestASearchReadsALimitedNumberOfTasksPerPage(t *testing.T) {
 		first := s.call(200, "POST", "/v1/tasks/bulk", obj{"action": "pause", "filter": obj{"q": "needle", "state": []string{"failed"}}})
 		require.Equal(s, []any{1.0, s.get("/v1/tasks?state=failed&q=needle")["next"]}, []any{first["tasks"], first["next"]})
 		all := s.get("/v1/tasks?state=failed")
-		require.NotContains(s, all, "searched_to", "an index has them")
+		require.NotContains(s, all, "searched_until", "an index has them")
 	})
 }
 
@@ -84,7 +84,7 @@ func (s *server) searched(path, field string) (found []any, pages int) {
 		page := s.get(from)
 		found = append(found, values(page, field)...)
 		next, more := page["next"].(string)
-		require.Equal(s, more, page["searched_to"] != nil, "%s, page %d", path, pages)
+		require.Equal(s, more, page["searched_until"] != nil, "%s, page %d", path, pages)
 		if from = ""; more {
 			from = path + "&cursor=" + url.QueryEscape(next)
 		}
@@ -117,7 +117,7 @@ func TestASearchReadsALimitedNumberOfApprovalsPerPage(t *testing.T) {
 			require.Equal(s, []any{"8900", "100"}, found, search)
 			require.Equal(s, 4, pages, search)
 		}
-		require.NotContains(s, s.get("/v1/approvals?state=answered"), "searched_to", "an index has them")
+		require.NotContains(s, s.get("/v1/approvals?state=answered"), "searched_until", "an index has them")
 		require.Equal(s, []any{"100"}, values(s.get("/v1/approvals?state=answered&q=needle&task=t00000"), "node"))
 	})
 }

@@ -31,7 +31,7 @@ func TestATaskThatHasCompletedRefusesSignals(t *testing.T) {
 	s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": 1}, send...)
 	s.ended(id, "completed")
 	p := s.refused(409, "body", "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": 2})
-	require.Equal(t, "the task is completed: nobody reads a signal any more", p["what"])
+	require.Equal(t, "the task is completed: it reads no more signals", p["message"])
 	s.call(200, "POST", "/v1/tasks/"+id+"/signal", obj{"key": "go", "value": 1}, send...)
 	s.call(200, "POST", "/api/tasks/signal", obj{"task_id": id, "key": "go", "value": 2})
 

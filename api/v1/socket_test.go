@@ -52,7 +52,7 @@ func TestOneSocketFollowsManyTasksAndRuns(t *testing.T) {
 				got = append(s.eventIDs(task)[:2], got...)
 			}
 			require.Equal(t, s.eventIDs(task), got)
-			var end wire.End
+			var end wire.TaskEnd
 			require.NoError(t, json.Unmarshal(list[len(list)-2].Data, &end))
 			require.Equal(t, []string{wire.StreamEnd, task, state}, []string{list[len(list)-2].Event, end.Task, end.State})
 			require.JSONEq(t, `{"reason": "ended"}`, string(list[len(list)-1].Data))
@@ -130,14 +130,15 @@ func TestASocketRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	refused := func(channel string, status int, where, what string) {
 		t.Helper()
 		var p wire.Problem
-		require.NoError(t, json.Unmarshal(k.nextOf(channel, wire.StreamRefused).Data, &p))
-		require.Equal(t, []any{status, where}, []any{p.Status, p.Where})
-		require.Contains(t, p.What, what)
+		require.NoError(t, json.Unmarshal(k.nextOf(channel, wire.StreamRejected).Data, &p))
+		require.Equal(t, []any{status, where}, []any{p.Status, p.Field})
+		require.Contains(t, p.Message, what)
 		require.NotEmpty(t, p.Hint)
 	}
-	for text, want := range map[string]string{`{`: "no request", `[]`: "no request",
-		`{}`: "neither or both", `{"subscribe": {"chanel": "x"}}`: "no request",
-		`{"subscribe": {"channel": "a"}, "unsubscribe": {"channel": "a"}}`: "neither or both", `{} {}`: "no request"} {
+	for text, want := range map[string]string{`{`: "not a valid request", `[]`: "not a valid request",
+		`{}`: "either subscribe or unsubscribe", `{"subscribe": {"chanel": "x"}}`: "not a valid request",
+		`{"subscribe": {"channel": "a"}, "unsubscribe": {"channel": "a"}}`: "either subscribe " +
+			"or unsubscribe", `{} {}`: "not a valid request"} {
 		k.send(text)
 		refused("", 400, "message", want)
 	}
@@ -150,7 +151,7 @@ func TestASocketRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	k.subscribeChannel("pgflow:run:nope", "")
 	refused("pgflow:run:nope", 404, "subscribe", "nope")
 	k.subscribeChannel("task:"+task, "x")
-	refused("task:"+task, 400, "subscribe.after", "no place")
+	refused("task:"+task, 400, "subscribe.after", "not a position")
 	k.send(`{"unsubscribe": {"channel": "task:x"}}`)
 	refused("task:x", 404, "unsubscribe.channel", "no subscription")
 
@@ -165,7 +166,7 @@ func TestASocketRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 	k.subscribeChannel("pgflow:run:"+uuid.NewString(), "")
 	m := k.next()
-	require.Equal(t, wire.StreamRefused, m.Event)
+	require.Equal(t, wire.StreamRejected, m.Event)
 	require.Contains(t, string(m.Data), "at most 100 subscriptions")
 
 	k.send(`{"subscribe": {"channel": "` + strings.Repeat("x", 10_000) + `"}}`)
@@ -195,7 +196,7 @@ func TestASocketNeedsAccess(t *testing.T) {
 		})
 	}
 	p := s.refused(426, "header.Upgrade", "GET", "/v1/ws", nil, "Authorization", "Bearer t")
-	require.Equal(t, "this route is a WebSocket", p["what"])
+	require.Equal(t, "this route is a WebSocket", p["message"])
 }
 
 func TestASocketIsPinged(t *testing.T) {
@@ -284,7 +285,7 @@ func TestAFloodOfSubscriptionsLeavesTheStoreToOthers(t *testing.T) {
 		d.goOn <- struct{}{}
 	}
 	for i := range flood {
-		require.Equal(t, wire.StreamRefused, sockets[i%2].next().Event)
+		require.Equal(t, wire.StreamRejected, sockets[i%2].next().Event)
 	}
 	require.LessOrEqual(t, d.most, 4)
 }

@@ -22,13 +22,13 @@ func TestADryRunOfAStartPredictsTheTask(t *testing.T) {
 			require.NotContains(s, dry, "id")
 			require.Equal(s, false, dry["created"])
 			var told []any
-			for _, step := range dry["foresight"].(obj)["steps"].([]any) {
+			for _, step := range dry["preview"].(obj)["steps"].([]any) {
 				st := step.(obj)
-				told = append(told, strings.Join([]string{st["node"].(string), st["how"].(string),
+				told = append(told, strings.Join([]string{st["node"].(string), st["outcome"].(string),
 					orEmpty(st["next"]) + orEmpty(st["service"])}, " "))
 			}
 			require.Equal(s, want, told)
-			require.NotContains(s, dry["foresight"], "state", "it depends on somebody")
+			require.NotContains(s, dry["preview"], "state", "it depends on somebody")
 		}
 		require.Empty(s, items(s.get("/v1/tasks?flow="+slug)), "nothing was started")
 		s.refused(400, "body.wait_ms", "POST", "/v1/tasks", obj{"flow": slug, "dry_run": true, "wait_ms": 5})

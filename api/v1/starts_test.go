@@ -57,7 +57,7 @@ func TestManyStartsAreAnsweredUnderOverload(t *testing.T) {
 		case !refused:
 			require.Equal(s, true, item["created"])
 			began++
-		case strings.Contains(p["detail"].(string), "it was not started"):
+		case strings.Contains(p["detail"].(string), "the task was not started"):
 			require.Equal(s, 429.0, p["status"])
 			untried++
 		default:
@@ -147,8 +147,8 @@ func TestOfManyStartsEachIsRefusedByItself(t *testing.T) {
 		for _, item := range started {
 			if p, ok := item["problem"].(obj); ok {
 				require.NotContains(s, item, "id")
-				require.Contains(s, p["detail"], p["where"])
-				told = append(told, fmt.Sprint(p["status"], " ", p["where"]))
+				require.Contains(s, p["detail"], p["field"])
+				told = append(told, fmt.Sprint(p["status"], " ", p["field"]))
 			} else {
 				told = append(told, item["created"])
 			}
@@ -179,6 +179,6 @@ func TestManyStartsMayBeSentAgain(t *testing.T) {
 		require.Equal(s, 3.0, s.get("/v1/tasks/count?flow=" + slug)["count"])
 		other := items(s.call(200, "POST", "/v1/tasks/starts",
 			obj{"starts": []any{obj{"flow": slug, "params": obj{"n": 7}}}}, "Idempotency-Key", "once"))
-		require.Equal(s, "body.starts[0].idempotency_key", other[0]["problem"].(obj)["where"])
+		require.Equal(s, "body.starts[0].idempotency_key", other[0]["problem"].(obj)["field"])
 	})
 }

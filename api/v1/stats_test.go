@@ -15,7 +15,7 @@ import (
 func TestStatisticsOfAFlowIncludeItsNodes(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		slug := s.publish(
-			`{"start":"pay","on_error":"fail","nodes":{"pay":{"exec_type":"queue","service":"bank","max_retries":1},"ship":{"exec_type":"queue","service":"post"}},
+			`{"start":"pay","on_error":"fail","nodes":{"pay":{"exec_type":"queue","service":"bank","retry":{"max_attempts":2}},"ship":{"exec_type":"queue","service":"post"}},
 			"edges":[{"from":"pay","action":"default","to":"ship"}]}`)
 		begin := func() string { return s.call(201, "POST", "/v1/tasks", obj{"flow": slug})["id"].(string) }
 		carryOut := func(service, failure string) {
@@ -115,7 +115,7 @@ func TestASeriesHasEachTaskInItsTime(t *testing.T) {
 		require.Equal(t, []any{4., 40.}, []any{week["completed"], week["duration"].(obj)["max_ms"]})
 		from, to := now.Add(-6*time.Hour).UTC().Format(time.RFC3339), now.Add(-4*time.Hour).UTC().Format(time.RFC3339)
 		require.Equal(t, 1., whole("from=" + from + "&to=" + to)["completed"])
-		trend := s.get("/v1/flows/" + slug + "/stats?window=1h")["nodes"].([]any)[0].(obj)["trend"].([]any)
+		trend := s.get("/v1/flows/" + slug + "/stats?window=1h")["nodes"].([]any)[0].(obj)["p95_trend_ms"].([]any)
 		require.Len(t, trend, 12)
 		require.Equal(t, 20., trend[11])
 

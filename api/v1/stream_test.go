@@ -257,7 +257,7 @@ func TestAnOutageOfTheStoreIsBusy(t *testing.T) {
 	defer resp.Body.Close()
 	var p wire.Problem
 	require.NoError(t, json.NewDecoder(resp.Body).Decode(&p))
-	require.Equal(t, []any{503, "busy", "the store is not available"}, []any{p.Status, p.Kind, p.What})
+	require.Equal(t, []any{503, "busy", "the store is not available"}, []any{p.Status, p.Code, p.Message})
 	require.NotEmpty(t, resp.Header.Get("Retry-After"))
 }
 

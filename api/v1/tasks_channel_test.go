@@ -44,7 +44,7 @@ func TestAListOfTasksIsFollowed(t *testing.T) {
 			fresh += n.New
 			for _, task := range n.Changed {
 				require.Equal(t, slug, task.Flow)
-				if task.ID == id && len(task.Waits) > 0 {
+				if task.ID == id && len(task.WaitingFor) > 0 {
 					return true
 				}
 			}
@@ -74,8 +74,8 @@ func TestAWrongFilterOfTasksIsRefused(t *testing.T) {
 	} {
 		k.send(`{"subscribe": ` + sent + `}`)
 		m := k.next()
-		require.Equal(t, wire.StreamRefused, m.Event, "%s", m.Data)
-		require.Equal(t, where, said[wire.Problem](t, m).Where)
+		require.Equal(t, wire.StreamRejected, m.Event, "%s", m.Data)
+		require.Equal(t, where, said[wire.Problem](t, m).Field)
 	}
 }
 

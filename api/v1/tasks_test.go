@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
 	"github.com/troupe-engine/troupe/persistence"
-	"github.com/troupe-engine/troupe/persistence/faulty"
 )
 
 func TestATaskIsStartedAndRead(t *testing.T) {
@@ -227,10 +227,10 @@ func TestABodyIsJSONUnlessItSaysOtherwise(t *testing.T) {
 func TestSeveralFaultsAreReportedTogether(t *testing.T) {
 	s := start(t)
 	p := s.refused(400, "body.version", "POST", "/v1/tasks", obj{"flow": "f", "version": "x", "y": 1})
-	require.Equal(t, []any{"body.version", "body.y"}, values(obj{"items": p["faults"]}, "where"))
+	require.Equal(t, []any{"body.version", "body.y"}, values(obj{"items": p["errors"]}, "field"))
 	p = s.refused(400, "query.odd", "GET", "/v1/tasks?odd=1", nil)
 	require.Contains(t, p["hint"], "created_from")
-	require.Equal(t, "invalid", p["kind"])
+	require.Equal(t, "invalid", p["code"])
 }
 
 func TestAnInvalidTimeIsReportedInWordsOfTheAPI(t *testing.T) {
@@ -238,7 +238,7 @@ func TestAnInvalidTimeIsReportedInWordsOfTheAPI(t *testing.T) {
 	for _, query := range []string{"/v1/tasks?created_from=yesterday",
 		"/v1/tasks?created_from=2026-01-31", "/v1/tasks?created_from=2026-01-31T15:04:05"} {
 		p := s.refused(400, "query.created_from", "GET", query, nil)
-		require.Equal(t, "this is no time", p["what"])
+		require.Equal(t, "this is not a time", p["message"])
 		require.Contains(t, p["hint"], "2026-01-31T15:04:05Z")
 	}
 }
@@ -252,9 +252,9 @@ func TestAnInvalidNumberIsReportedInWordsOfTheAPI(t *testing.T) {
 		"body.lines_from":          {"/v1/jobs/j/complete", `{"token":"t","lines_from":1e30}`},
 	} {
 		p := s.refused(400, where, "POST", tt[0], tt[1])
-		require.Equal(t, []any{"the number is too large, or no whole one",
-			"send a whole number of at most 18 digits, without a point and an exponent"},
-			[]any{p["what"], p["hint"]})
+		require.Equal(t, []any{"the number is too large, or not a whole number",
+			"send a whole number of at most 18 digits, without a decimal point or an exponent"},
+			[]any{p["message"], p["hint"]})
 	}
 }
 
@@ -266,7 +266,7 @@ func TestTasksArePausedAndResumed(t *testing.T) {
 	task := s.get("/v1/tasks/" + id)
 	require.Contains(t, task, "paused_at")
 	require.Equal(t, []any{id}, values(s.get("/v1/tasks?state=paused"), "id"))
-	require.Equal(t, "resume", s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)["for"])
+	require.Equal(t, "resume", s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)["kind"])
 	s.refused(409, "path.task", "POST", "/v1/tasks/"+id+"/pause", nil)
 	require.Equal(t, false, s.call(200, "POST", "/v1/tasks/"+id+"/resume", nil)["paused"])
 	require.NotContains(t, s.get("/v1/tasks/"+id), "paused_at")

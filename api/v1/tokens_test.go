@@ -19,7 +19,7 @@ func (s *server) as(token string) *client.Client {
 	return c
 }
 
-// statusOf returns the status of the refusal in an error.
+// StatusOf returns the status of the refusal in an error.
 func statusOf[T any](_ *T, err error) int {
 	var refused *client.Error
 	if errors.As(err, &refused) {
@@ -31,19 +31,19 @@ func statusOf[T any](_ *T, err error) int {
 func TestAdminsMakeTokensWithRoles(t *testing.T) {
 	onBothStores(t, func(s *server) {
 		admin := s.as("root")
-		made, err := admin.CreateToken(s.Context(), wire.CreateToken{Name: "ada", Role: "operator", ExpiresInMS: time.Hour.Milliseconds()})
+		made, err := admin.CreateToken(s.Context(), wire.TokenRequest{Name: "ada", Role: "operator", ExpiresInMS: time.Hour.Milliseconds()})
 		require.NoError(s, err)
 		require.True(s, strings.HasPrefix(made.Secret, "trp_"), made.Secret)
 		require.Equal(s, "flag", made.CreatedBy)
 		require.WithinDuration(s, time.Now().Add(time.Hour), made.ExpiresAt.Time, time.Minute)
-		require.Equal(s, 409, statusOf(admin.CreateToken(s.Context(), wire.CreateToken{Name: "ada", Role: "viewer"})))
-		require.Equal(s, 400, statusOf(admin.CreateToken(s.Context(), wire.CreateToken{Name: "a b", Role: "viewer"})))
-		require.Equal(s, 400, statusOf(admin.CreateToken(s.Context(), wire.CreateToken{Name: "b", Role: "king"})))
+		require.Equal(s, 409, statusOf(admin.CreateToken(s.Context(), wire.TokenRequest{Name: "ada", Role: "viewer"})))
+		require.Equal(s, 400, statusOf(admin.CreateToken(s.Context(), wire.TokenRequest{Name: "a b", Role: "viewer"})))
+		require.Equal(s, 400, statusOf(admin.CreateToken(s.Context(), wire.TokenRequest{Name: "b", Role: "king"})))
 
 		ada := s.as(made.Secret)
 		me, err := ada.Me(s.Context())
 		require.NoError(s, err)
-		require.Equal(s, wire.Me{Name: "ada", Role: "operator", NeedsToken: true}, *me)
+		require.Equal(s, wire.Identity{Name: "ada", Role: "operator", NeedsToken: true}, *me)
 		_, err = ada.Tokens(s.Context())
 		require.ErrorContains(s, err, "this needs the role admin, and the token ada has the role operator")
 		_, err = ada.Tasks(s.Context(), client.TaskQuery{})
@@ -66,7 +66,7 @@ func TestAdminsMakeTokensWithRoles(t *testing.T) {
 
 func TestASessionEndsWithItsToken(t *testing.T) {
 	s := start(t, func(set *settings) { set.Tokens = []string{"root"} })
-	made, err := s.as("root").CreateToken(t.Context(), wire.CreateToken{Name: "ada", Role: "viewer"})
+	made, err := s.as("root").CreateToken(t.Context(), wire.TokenRequest{Name: "ada", Role: "viewer"})
 	require.NoError(t, err)
 	opened := s.send("POST", "/v1/session", obj{"token": made.Secret})
 	require.Equal(t, 200, opened.status, "%s", opened.body)
@@ -87,7 +87,7 @@ func TestASessionEndsWithItsToken(t *testing.T) {
 // Otherwise the first token would lock out all callers, or none.
 func TestNoTokenIsMadeWhereNoneIsNeeded(t *testing.T) {
 	s := start(t)
-	_, err := s.as("").CreateToken(t.Context(), wire.CreateToken{Name: "ada", Role: "viewer"})
+	_, err := s.as("").CreateToken(t.Context(), wire.TokenRequest{Name: "ada", Role: "viewer"})
 	require.Equal(t, 409, statusOf[any](nil, err))
 	require.ErrorContains(t, err, "was started without a token")
 	require.ErrorContains(t, err, "--token-file")

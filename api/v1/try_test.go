@@ -43,7 +43,7 @@ func TestADefinitionIsTriedWithoutBeingPublished(t *testing.T) {
 		s.ended(id, "completed")
 
 		require.Equal(s, before, s.get("/v1/flows"), "no list has it")
-		require.Equal(s, true, s.get("/v1/flows/" + of)["tried"])
+		require.Equal(s, true, s.get("/v1/flows/" + of)["trial"])
 		s.refused(404, "path.flow", "GET", "/v1/flows/"+slug, nil)
 		s.refused(404, "body.version", "POST", "/v1/tasks", obj{"flow": of})
 		require.NotContains(s, values(s.get("/v1/schedules"), "name"), slug)
@@ -59,7 +59,7 @@ func TestADefinitionIsTriedWithoutBeingPublished(t *testing.T) {
 
 func TestATryIsRefusedAsAPublicationIs(t *testing.T) {
 	s := start(t)
-	bad := "start: a\nnodes:\n  b: {kind: odd}\n  c: {service: s, max_retries: -1}\n"
+	bad := "start: a\nnodes:\n  b: {kind: odd}\n  c: {service: s, retry: {max_attempts: -1}}\n"
 	p := s.refused(400, "body.definition", "POST", "/v1/try", obj{"definition": bad})
 	require.Equal(t, s.refused(400, "body", "PUT", "/v1/flows/f", bad, "Content-Type", "application/yaml")["problems"], p["problems"])
 	s.refused(422, "body.params", "POST", "/v1/try", obj{"definition": tryable, "params": obj{"amuont": 3}})

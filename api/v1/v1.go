@@ -1,5 +1,7 @@
 // Package v1 is Troupe's own HTTP API. It is complete, typed and described by OpenAPI, and
 // addresses flows by slug. Its types are those of api/wire, which the client in api/client shares.
+// A resource is a package below this one, with a Handler that adds its routes; this package joins
+// them. What all routes share is in package route.
 //
 // The package promises:
 //
@@ -15,12 +17,23 @@ package v1
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"time"
 
 	"github.com/troupe-engine/troupe/api"
-	"github.com/troupe-engine/troupe/api/stream"
+	"github.com/troupe-engine/troupe/api/v1/account"
+	"github.com/troupe-engine/troupe/api/v1/approvals"
+	"github.com/troupe-engine/troupe/api/v1/catalog"
+	"github.com/troupe-engine/troupe/api/v1/cluster"
+	"github.com/troupe-engine/troupe/api/v1/flows"
+	"github.com/troupe-engine/troupe/api/v1/history"
+	"github.com/troupe-engine/troupe/api/v1/hooks"
+	"github.com/troupe-engine/troupe/api/v1/route"
+	"github.com/troupe-engine/troupe/api/v1/schedules"
+	"github.com/troupe-engine/troupe/api/v1/socket"
+	"github.com/troupe-engine/troupe/api/v1/statistics"
+	"github.com/troupe-engine/troupe/api/v1/tasks"
+	"github.com/troupe-engine/troupe/api/v1/work"
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
@@ -37,7 +50,7 @@ type Config struct {
 	TraceURL, LogURL string
 
 	// Cluster manages the members; nil means that there are no routes for it.
-	Cluster Cluster
+	Cluster cluster.Cluster
 
 	Heartbeat time.Duration // how often a silent stream sends a sign of life; 15 s
 	Patience  time.Duration // how long a WebSocket client may take to read a message; 10 s
@@ -50,8 +63,8 @@ type Config struct {
 	Channels map[string]Channel
 }
 
-// Channel sends the events of an object to a listener until there are no more, or ctx ends.
-type Channel func(ctx context.Context, id, last string, to stream.Listener) error
+// Channel sends the events of an object to a listener.
+type Channel = socket.Channel
 
 func (c Config) orDefault() Config {
 	c.Member = c.Member.OrDefault()
@@ -63,21 +76,21 @@ func (c Config) orDefault() Config {
 
 // service is the API of one member: a router, and a handler for each resource.
 type service struct {
-	*apiRouter
+	*route.Router
 
-	flows     *flowHandler
-	schedules *scheduleHandler
-	tasks     *taskHandler
-	starts    *startHandler
-	history   *historyHandler
-	approvals *approvalHandler
-	jobs      *jobHandler
-	workers   *workerHandler
-	hooks     *hookHandler
-	stats     *statsHandler
-	cluster   *clusterHandler
-	account   *accountHandler
-	socket    *socketHandler
+	flows     *flows.Handler
+	schedules *schedules.Handler
+	tasks     *tasks.Handler
+	starts    *tasks.StartHandler
+	history   *history.Handler
+	approvals *approvals.Handler
+	jobs      *work.JobHandler
+	workers   *work.WorkerHandler
+	hooks     *hooks.Handler
+	stats     *statistics.Handler
+	cluster   *cluster.Handler
+	account   *account.Handler
+	socket    *socket.Handler
 }
 
 // Routes serves everything below /v1/.
@@ -96,91 +109,69 @@ func New(cfg Config) (Routes, error) {
 
 func newService(cfg Config) *service {
 	cfg = cfg.orDefault()
-	s := newHandlers(cfg, newRouter(cfg))
-	s.flows.addFlowRoutes(s.apiRouter)
-	s.flows.addTryRoutes(s.apiRouter)
-	s.schedules.addScheduleRoutes(s.apiRouter)
-	s.tasks.addTaskRoutes(s.apiRouter)
-	s.approvals.addApprovalRoutes(s.apiRouter)
-	s.starts.addBulkRoutes(s.apiRouter)
-	s.starts.addRerunRoutes(s.apiRouter)
-	s.history.addCompareRoutes(s.apiRouter)
-	s.flows.addDiffRoutes(s.apiRouter)
-	s.history.addStepRoutes(s.apiRouter)
-	s.history.addDigestRoutes(s.apiRouter)
-	s.history.addValueRoutes(s.apiRouter)
-	s.history.addHistoryRoutes(s.apiRouter)
-	s.history.addTraceRoutes(s.apiRouter)
-	s.history.addTimelineRoutes(s.apiRouter)
-	s.history.addLogRoutes(s.apiRouter)
-	s.socket.addSocketRoute(s.apiRouter)
-	s.jobs.addJobRoutes(s.apiRouter)
-	s.workers.addWorkerRoutes(s.apiRouter)
-	s.jobs.addReportRoutes(s.apiRouter)
-	s.hooks.addHookRoutes(s.apiRouter)
-	s.cluster.addMemberRoutes(s.apiRouter)
-	s.stats.addOverviewRoutes(s.apiRouter)
-	s.stats.addStatsRoutes(s.apiRouter)
-	s.account.addSessionRoutes(s.apiRouter)
-	s.account.addTokenRoutes(s.apiRouter)
-	s.account.addViewRoutes(s.apiRouter)
-	s.cluster.addClusterRoutes(s.apiRouter)
-	neverNull(s.huma.OpenAPI())
-	s.registerDocs()
-	s.mux.HandleFunc("/", s.noRoute)
-	s.addFastRoutes()
+	s := newHandlers(cfg, route.NewRouter(&cfg.Member))
+	for _, resource := range []interface{ AddRoutes(*route.Router) }{
+		s.flows, s.schedules, s.tasks, s.starts, s.history, s.approvals, s.jobs, s.workers, s.hooks, s.stats,
+		s.cluster, s.account, s.socket,
+	} {
+		resource.AddRoutes(s.Router)
+	}
+	addDocs(s.Router)
+	s.CompleteRoutes()
 	return s
 }
 
 // newHandlers returns the handlers of all resources, without their routes.
-func newHandlers(cfg Config, rt *apiRouter) *service {
-	names := &flowCatalog{store: cfg.Store, reader: cfg.Reader}
-	finder := &taskFinder{catalog: names, store: cfg.Store}
-	feeds := &feedSource{store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine, logger: cfg.Logger}
-	s := &service{apiRouter: rt}
-	s.flows = &flowHandler{
-		router: rt, catalog: names, finder: finder, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine,
-		limits: cfg.Limits, checkFunc: cfg.Func, checkSecret: cfg.Secret,
+func newHandlers(cfg Config, rt *route.Router) *service {
+	names := &catalog.Flows{Store: cfg.Store, Reader: cfg.Reader}
+	finder := &catalog.Tasks{Catalog: names, Store: cfg.Store}
+	feeds := &history.FeedSource{Store: cfg.Store, Reader: cfg.Reader, Engine: cfg.Engine, Logger: cfg.Logger}
+	s := &service{Router: rt}
+	s.flows = &flows.Handler{
+		Router: rt, Catalog: names, Finder: finder, Store: cfg.Store, Reader: cfg.Reader, Engine: cfg.Engine,
+		Limits: cfg.Limits, CheckFunc: cfg.Func, CheckSecret: cfg.Secret,
 	}
-	s.workers = &workerHandler{
-		catalog: names, member: cfg.Member, reader: cfg.Reader, engine: cfg.Engine, registry: cfg.Registry,
-		workerTTL: cfg.WorkerTTL,
+	s.workers = &work.WorkerHandler{
+		Catalog: names, Member: cfg.Member, Reader: cfg.Reader, Engine: cfg.Engine, Registry: cfg.Registry,
+		WorkerTTL: cfg.WorkerTTL,
 	}
-	positions := &queuePositions{store: cfg.Store, reader: cfg.Reader, registry: cfg.Registry, workers: s.workers}
-	s.jobs = &jobHandler{
-		router: rt, workers: s.workers, member: cfg.Member, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine,
+	positions := &work.Positions{Store: cfg.Store, Reader: cfg.Reader, Registry: cfg.Registry, Workers: s.workers}
+	s.jobs = &work.JobHandler{
+		Router: rt, Workers: s.workers, Member: cfg.Member, Store: cfg.Store, Reader: cfg.Reader, Engine: cfg.Engine,
 	}
-	s.starts = &startHandler{
-		router: rt, catalog: names, finder: finder, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine,
-		limits: cfg.Limits, logger: cfg.Logger, beginFor: cfg.BeginFor,
+	s.starts = &tasks.StartHandler{
+		Router: rt, Catalog: names, Finder: finder, Store: cfg.Store, Reader: cfg.Reader, Engine: cfg.Engine,
+		Limits: cfg.Limits, Logger: cfg.Logger, BeginFor: cfg.BeginFor,
 	}
-	s.schedules = &scheduleHandler{catalog: names, starts: s.starts, store: cfg.Store, engine: cfg.Engine}
-	s.tasks = &taskHandler{
-		router: rt, finder: finder, starts: s.starts, positions: positions, store: cfg.Store, reader: cfg.Reader,
-		engine: cfg.Engine, payloads: cfg.Payloads,
+	s.schedules = &schedules.Handler{Catalog: names, Starts: s.starts, Store: cfg.Store, Engine: cfg.Engine}
+	s.tasks = &tasks.Handler{
+		Router: rt, Finder: finder, Starts: s.starts, Positions: positions, Store: cfg.Store, Reader: cfg.Reader,
+		Engine: cfg.Engine, Payloads: cfg.Payloads,
 	}
-	s.history = &historyHandler{
-		router: rt, positions: positions, feeds: feeds, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine,
-		payloads: cfg.Payloads, logger: cfg.Logger, heartbeat: cfg.Heartbeat, timelines: newTimelines(),
+	s.history = &history.Handler{
+		Router: rt, Positions: positions, Feeds: feeds, Store: cfg.Store, Reader: cfg.Reader, Engine: cfg.Engine,
+		Payloads: cfg.Payloads, Logger: cfg.Logger, Heartbeat: cfg.Heartbeat,
 	}
-	s.approvals = &approvalHandler{
-		router: rt, catalog: names, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine, payloads: cfg.Payloads,
+	s.approvals = &approvals.Handler{
+		Router: rt, Catalog: names, Store: cfg.Store, Reader: cfg.Reader, Engine: cfg.Engine, Payloads: cfg.Payloads,
 	}
-	s.hooks = &hookHandler{
-		router: rt, catalog: names, store: cfg.Store, reader: cfg.Reader, engine: cfg.Engine, logger: cfg.Logger,
+	s.hooks = &hooks.Handler{
+		Router: rt, Catalog: names, Store: cfg.Store, Reader: cfg.Reader, Engine: cfg.Engine, Logger: cfg.Logger,
 	}
-	s.stats = &statsHandler{
-		catalog: names, finder: finder, workers: s.workers, store: cfg.Store, engine: cfg.Engine, cluster: cfg.Cluster,
-		overview: newFresh[wire.Overview](), slow: newFresh[[]wire.SlowFlow](),
+	s.stats = &statistics.Handler{
+		Catalog: names, Finder: finder, Workers: s.workers, Store: cfg.Store, Engine: cfg.Engine, Cluster: cfg.Cluster,
 	}
-	s.cluster = &clusterHandler{
-		router: rt, engine: cfg.Engine, cluster: cfg.Cluster,
-		info: wire.Info{
+	s.cluster = &cluster.Handler{
+		Router: rt, Engine: cfg.Engine, Cluster: cfg.Cluster,
+		Info: wire.ServerInfo{
 			Version: cfg.Version, Store: cfg.StoreKind, Member: cfg.Name, TraceURL: cfg.TraceURL, LogURL: cfg.LogURL,
 		},
 	}
-	s.account = &accountHandler{router: rt, store: cfg.Store, engine: cfg.Engine, logger: cfg.Logger}
-	s.socket = newSocketHandler(cfg, rt, finder, feeds)
+	s.account = &account.Handler{Router: rt, Store: cfg.Store, Engine: cfg.Engine, Logger: cfg.Logger}
+	s.socket = &socket.Handler{
+		Router: rt, Finder: finder, Feeds: feeds, Store: cfg.Store, Payloads: cfg.Payloads, Logger: cfg.Logger,
+		Heartbeat: cfg.Heartbeat, Patience: cfg.Patience, Channels: cfg.Channels,
+	}
 	return s
 }
 
@@ -188,15 +179,13 @@ func newHandlers(cfg Config, rt *apiRouter) *service {
 // because browsers cannot send one before they have a page, and editors never do. Deliveries to
 // hooks are signed instead.
 func (s *service) Mount(shell *api.Server) {
-	shell.MountOpen("/v1/", api.ForPages(api.Compressed(shell.NeedToken(s.apiRouter))))
-	shell.MountOpen("POST "+deliveryPath, shell.FromOutside(s.apiRouter, maxDelivery))
-	s.approvals.mountLinks(shell)
-	s.apiRouter.shell = shell
-	for _, way := range []string{"POST ", "DELETE "} {
-		shell.MountOpen(way+sessionPath, api.ForPages(shell.FromOutside(s.apiRouter, maxSession)))
-	}
+	shell.MountOpen("/v1/", api.ForPages(api.Compressed(shell.NeedToken(s.Router))))
+	s.hooks.MountDeliveries(shell)
+	s.approvals.MountLinks(shell)
+	s.Router.Shell = shell
+	s.account.MountSessions(shell)
 	shell.TakesDefinitions("/v1/validate", "/v1/try", "/v1/flows", "/v1/flows/")
 	for _, page := range []string{"GET /v1/docs", "GET /v1/openapi.json", "GET /v1/openapi.yaml", "GET /v1/schema/flow.json"} {
-		shell.MountOpen(page, api.ForPages(s.apiRouter))
+		shell.MountOpen(page, api.ForPages(s.Router))
 	}
 }

@@ -28,8 +28,8 @@ func TestListsOfTasksHaveNames(t *testing.T) {
 		require.Len(t, items(s.get("/v1/views")), 1)
 
 		s.call(404, "DELETE", "/v1/views/nope", nil)
-		require.Equal(t, "path.view", s.call(400, "PUT", "/v1/views/%20mine", obj{"query": ""})["where"])
-		require.Equal(t, "body.query", s.call(400, "PUT", "/v1/views/odd", obj{"query": "a=%zz"})["where"])
-		require.Equal(t, "path.view", s.call(400, "PUT", "/v1/views/"+strings.Repeat("x", 81), obj{"query": ""})["where"])
+		require.Equal(t, "path.view", s.call(400, "PUT", "/v1/views/%20mine", obj{"query": ""})["field"])
+		require.Equal(t, "body.query", s.call(400, "PUT", "/v1/views/odd", obj{"query": "a=%zz"})["field"])
+		require.Equal(t, "path.view", s.call(400, "PUT", "/v1/views/"+strings.Repeat("x", 81), obj{"query": ""})["field"])
 	})
 }

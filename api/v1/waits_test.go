@@ -18,27 +18,27 @@ func TestTasksAreListedByWhatTheyWaitFor(t *testing.T) {
 		naps := begin(`{"start":"a","nodes":{"a":{"kind":"timer","params":{"delay_ms":900000}}}}`)
 		works := begin(`{"start":"a","nodes":{"a":{"exec_type":"queue","service":"q"}}}`)
 		ids := func(query string) []any { return values(s.get("/v1/tasks?"+query), "id") }
-		require.Equal(t, []any{asks}, ids("waits=approval"))
-		require.Equal(t, []any{naps}, ids("waits=timer"))
-		require.Equal(t, []any{naps, asks}, ids("waits=approval,timer"))
-		require.Equal(t, []any{asks, naps}, ids("waits=approval&waits=timer&sort=created"))
-		require.Empty(t, ids("waits=event&waits=manual"))
-		require.Empty(t, ids("waits=approval&state=completed"))
-		require.Equal(t, 2.0, s.get("/v1/tasks/count?waits=approval,timer")["count"])
-		s.refused(400, "query.waits", "GET", "/v1/tasks?waits=godot", nil)
+		require.Equal(t, []any{asks}, ids("waiting_for=approval"))
+		require.Equal(t, []any{naps}, ids("waiting_for=timer"))
+		require.Equal(t, []any{naps, asks}, ids("waiting_for=approval,timer"))
+		require.Equal(t, []any{asks, naps}, ids("waiting_for=approval&waiting_for=timer&sort=created"))
+		require.Empty(t, ids("waiting_for=signal&waiting_for=manual"))
+		require.Empty(t, ids("waiting_for=approval&state=completed"))
+		require.Equal(t, 2.0, s.get("/v1/tasks/count?waiting_for=approval,timer")["count"])
+		s.refused(400, "query.waiting_for", "GET", "/v1/tasks?waiting_for=godot", nil)
 
-		row := s.get("/v1/tasks?waits=approval")["items"].([]any)[0].(obj)
-		require.Equal(t, []any{"approval"}, row["waits"])
+		row := s.get("/v1/tasks?waiting_for=approval")["items"].([]any)[0].(obj)
+		require.Equal(t, []any{"approval"}, row["waiting_for"])
 		wait := row["wait"].(obj)
-		require.NotEmpty(t, wait["since"])
-		delete(wait, "since")
-		require.Equal(t, obj{"for": "approval", "node": "a", "visit": 1.0, "key": "go"}, wait)
+		require.NotEmpty(t, wait["waiting_since"])
+		delete(wait, "waiting_since")
+		require.Equal(t, obj{"kind": "approval", "node": "a", "visit": 1.0, "key": "go"}, wait)
 		require.NotContains(t, s.get("/v1/tasks?id_prefix=" + works)["items"].([]any)[0], "wait")
 
-		s.call(200, "POST", "/v1/tasks/"+asks+"/signal", obj{"key": "go", "value": true, "by": "approver"})
+		s.call(200, "POST", "/v1/tasks/"+asks+"/signal", obj{"key": "go", "value": true, "sent_by": "approver"})
 		s.ended(asks, "completed")
-		require.Empty(t, ids("waits=approval"))
-		require.NotContains(t, s.get("/v1/tasks/"+asks), "waits")
+		require.Empty(t, ids("waiting_for=approval"))
+		require.NotContains(t, s.get("/v1/tasks/"+asks), "waiting_for")
 	})
 }
 
@@ -52,12 +52,12 @@ func TestAQueuedJobShowsItsPositionAndEligibleWorkers(t *testing.T) {
 				for _, w := range v["waits"].([]any) {
 					told = w.(obj)
 				}
-				return told["before"] == before
+				return told["ahead"] == before
 			})
 			return told
 		}
 		first := wait(0)
-		require.Equal(t, "job", first["for"])
+		require.Equal(t, "job", first["kind"])
 		require.Equal(t, "q", first["service"])
 		require.Equal(t, []any{"gpu"}, first["labels"])
 		require.Equal(t, 0.0, first["workers"], "nobody could take it")

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	retried   = `{"start":"q","nodes":{"q":{"service":"paint","exec_type":"queue","max_retries":1,"post":{"output_key":"painted"}}}}`
+	retried = `{"start":"q","nodes":{"q":{"service":"paint","exec_type":"queue",` +
+		`"retry":{"max_attempts":2},"post":{"output_key":"painted"}}}}`
 	queueList = `{"start":"e","nodes":{"e":{"kind":"foreach","service":"paint","exec_type":"queue","parallel_mode":"concurrent","prep":{"input_key":"$params.list"},"post":{"output_key":"out"}}}}`
 )
 
@@ -61,15 +62,16 @@ func TestAWorkerRegistersAndLives(t *testing.T) {
 	require.Equal(t, obj{"registered": true, "canceled": []any{}}, s.call(200, "POST", "/v1/workers/w%201%2F2/heartbeat", obj{"load": 3}))
 	s.call(200, "PUT", "/v1/workers/pushed", obj{"services": []string{"paint"}, "url": "http://127.0.0.1:1", "secret": "s"})
 	list := items(s.get("/v1/workers"))
-	require.Equal(t, []any{"w 1/2", "async", "online", 3.0, []any{"gpu"}},
+	require.Equal(t, []any{"w 1/2", "pull", "online", 3.0, []any{"gpu"}},
 		[]any{list[1]["id"], list[1]["type"], list[1]["state"], list[1]["load"], list[1]["labels"]})
-	require.Equal(t, []any{"pushed", "http", "http://127.0.0.1:1"}, []any{list[2]["id"], list[2]["type"], list[2]["url"]})
+	require.Equal(t, []any{"pushed", "push", "http://127.0.0.1:1"}, []any{list[2]["id"], list[2]["type"], list[2]["url"]})
 	require.NotContains(t, list[2], "secret")
 
 	s.refused(400, "body.services", "PUT", "/v1/workers/w", obj{"services": []string{}})
 	s.refused(400, "body", "PUT", "/v1/workers/w", obj{})
 	s.refused(400, "body.urls", "PUT", "/v1/workers/w", obj{"services": []string{"x"}, "urls": "x"})
-	require.Contains(t, s.refused(400, "body", "PUT", "/v1/workers/w", obj{"services": []string{"x"}, "url": "ftp://x"})["what"], "ftp://x")
+	require.Contains(t, s.refused(400, "body", "PUT", "/v1/workers/w",
+		obj{"services": []string{"x"}, "url": "ftp://x"})["message"], "ftp://x")
 	s.refused(400, "body", "PUT", "/v1/workers/w", obj{"services": []string{strings.Repeat("x", 300)}})
 	s.refused(400, "path.worker", "PUT", "/v1/workers/"+strings.Repeat("w", 300), obj{"services": []string{"x"}})
 }
@@ -195,8 +197,8 @@ func TestManyReportsAreAnsweredEachInItsPlace(t *testing.T) {
 		changed = append(changed, a["changed"])
 	}
 	require.Equal(t, []any{true, false, false, true, false}, changed)
-	require.Equal(t, []any{404.0, "not_found"}, []any{answer[1]["problem"].(obj)["status"], answer[1]["problem"].(obj)["kind"]})
-	require.Equal(t, []any{409.0, "conflict"}, []any{answer[2]["problem"].(obj)["status"], answer[2]["problem"].(obj)["kind"]})
+	require.Equal(t, []any{404.0, "not_found"}, []any{answer[1]["problem"].(obj)["status"], answer[1]["problem"].(obj)["code"]})
+	require.Equal(t, []any{409.0, "conflict"}, []any{answer[2]["problem"].(obj)["status"], answer[2]["problem"].(obj)["code"]})
 	for _, i := range []int{0, 3, 4} {
 		require.NotContains(t, answer[i], "problem")
 	}
@@ -306,7 +308,7 @@ func TestClaimsAreExtendedWhileAHeartbeatWaitsForMembers(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		wait := s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)
-		until, err := time.Parse(time.RFC3339, wait["until"].(string))
+		until, err := time.Parse(time.RFC3339, wait["deadline"].(string))
 		require.NoError(t, err)
 		return time.Until(until) > 30*time.Minute
 	}, deadline, 10*time.Millisecond)
@@ -339,19 +341,19 @@ func TestAHeartbeatReportsCanceledJobs(t *testing.T) {
 	}
 	require.Equal(t, []any{lost["id"]}, beat["canceled"])
 	wait := s.get("/v1/tasks/" + kept + "/waiting")["waits"].([]any)[0].(obj)
-	until, err := time.Parse(time.RFC3339, wait["until"].(string))
+	until, err := time.Parse(time.RFC3339, wait["deadline"].(string))
 	require.NoError(t, err)
 	require.Greater(t, time.Until(until), 30*time.Minute)
 
 	claims := held(jobs...)
-	claims[0]["note"], claims[1]["note"] = "drying", "drying"
+	claims[0]["status_text"], claims[1]["status_text"] = "drying", "drying"
 	s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": claims})
-	require.Equal(t, "drying", items(s.get("/v1/tasks/" + kept + "/runs"))[0]["note"])
+	require.Equal(t, "drying", items(s.get("/v1/tasks/" + kept + "/runs"))[0]["status_text"])
 
-	stolen := []obj{{"job": jobs[1]["id"], "token": "of another claim", "note": "stolen"},
-		{"job": jobs[0]["id"], "token": "of another claim", "note": "stolen"}}
+	stolen := []obj{{"job": jobs[1]["id"], "token": "of another claim", "status_text": "stolen"},
+		{"job": jobs[0]["id"], "token": "of another claim", "status_text": "stolen"}}
 	require.Len(t, s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": stolen})["canceled"], 2)
-	require.Equal(t, "drying", items(s.get("/v1/tasks/" + kept + "/runs"))[0]["note"])
+	require.Equal(t, "drying", items(s.get("/v1/tasks/" + kept + "/runs"))[0]["status_text"])
 	s.refused(400, "body.extend_ms", "POST", "/v1/workers/painter/heartbeat", obj{"extend_ms": 100_000_000})
 }
 
@@ -385,10 +387,10 @@ func TestTheLogOfARunningJobIsRead(t *testing.T) {
 func TestATooLongNoteIsRefusedBeforeClaimsAreExtended(t *testing.T) {
 	s := start(t)
 	id := s.task(queued)
-	until := func() any { return s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)["until"] }
+	until := func() any { return s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)["deadline"] }
 	claims := held(s.job("paint"))
 	before := until()
-	claims[0]["note"] = strings.Repeat("ä", 200) // fewer characters than allowed, but more bytes
+	claims[0]["status_text"] = strings.Repeat("ä", 200) // fewer characters than allowed, but more bytes
 	s.refused(400, "body.claims[0].note", "POST", "/v1/workers/painter/heartbeat", obj{"claims": claims, "extend_ms": 3_600_000})
 	require.Equal(t, before, until())
 }
@@ -397,9 +399,10 @@ func TestAnUnknownJobInAHeartbeatBlocksNoOtherClaim(t *testing.T) {
 	s := start(t)
 	id := s.task(queued)
 	job := s.job("paint")
-	until := func() any { return s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)["until"] }
+	until := func() any { return s.get("/v1/tasks/" + id + "/waiting")["waits"].([]any)[0].(obj)["deadline"] }
 	before := until()
-	claims := append([]obj{{"job": "nope", "token": "x", "note": "?"}, {"job": nobodys, "token": "x", "note": "?"}}, held(job)...)
+	claims := append([]obj{{"job": "nope", "token": "x", "status_text": "?"},
+		{"job": nobodys, "token": "x", "status_text": "?"}}, held(job)...)
 	beat := s.call(200, "POST", "/v1/workers/painter/heartbeat", obj{"claims": claims, "extend_ms": 3_600_000})
 	require.Equal(t, []any{"nope", nobodys}, beat["canceled"])
 	require.NotEqual(t, before, until())

@@ -36,38 +36,39 @@ func (t Time) MarshalJSON() ([]byte, error) {
 
 // Page is a part of a list. Next is the cursor of the part after it, "" at the end.
 type Page[T any] struct {
-	Items []T    `json:"items" doc:"never null"`
-	Next  string `json:"next,omitempty" doc:"cursor of the next page; absent at the end"`
+	Items []T    `json:"items" doc:"Items of the page; never null."`
+	Next  string `json:"next,omitempty" doc:"Cursor of the next page; absent at the end."`
 
-	Searched Time `json:"searched_to,omitzero" doc:"of tasks and approvals that were searched for: there may be more behind this time, which nobody has looked for yet; next goes on from there"`
+	SearchedUntil Time `json:"searched_until,omitzero" doc:"For searches of tasks and approvals: everything newer than this time was searched. There may be more matches before it; continue with next."`
 }
 
-// Info describes the server.
-type Info struct {
-	Version string `json:"version" doc:"of Troupe" example:"1.0.0"`
-	Store   string `json:"store" doc:"where everything is kept" example:"sqlite"`
-	Member  string `json:"member" doc:"name of the member that answers"`
-	Now     Time   `json:"now" doc:"the store's time"`
+// ServerInfo describes the server.
+type ServerInfo struct {
+	Version   string `json:"version" doc:"Version of Troupe." example:"1.0.0"`
+	Store     string `json:"store" doc:"Kind of the store." example:"sqlite"`
+	Member    string `json:"member" doc:"Name of the member that answers."`
+	StoreTime Time   `json:"store_time" doc:"Current time of the store."`
 
-	TraceURL string `json:"trace_url,omitempty" doc:"where people see the trace of a task: a URL with {trace_id} and {task} in it" example:"https://tempo.example/trace/{trace_id}"`
-	LogURL   string `json:"log_url,omitempty" doc:"where people see the log lines of a task, likewise"`
+	TraceURL string `json:"trace_url,omitempty" doc:"URL of the page with a task's trace; it contains {trace_id} and {task}." example:"https://tempo.example/trace/{trace_id}"`
+	LogURL   string `json:"log_url,omitempty" doc:"URL of the page with a task's log lines; it contains {trace_id} and {task}."`
 }
 
 // Problem is every answer that is no success: application/problem+json (RFC 9457) with the fault,
 // its place, and advice.
 type Problem struct {
-	Title  string `json:"title" doc:"the status in words"`
-	Status int    `json:"status" doc:"the HTTP status"`
-	Detail string `json:"detail,omitempty" doc:"all of it in one sentence"`
+	Type   string `json:"type" doc:"URI of the kind of error, such as urn:troupe:error:conflict; it ends in code."`
+	Title  string `json:"title" doc:"Text of the HTTP status."`
+	Status int    `json:"status" doc:"HTTP status."`
+	Detail string `json:"detail,omitempty" doc:"Field, message and hint in one sentence."`
 
-	Kind  string `json:"kind" enum:"invalid,not_found,conflict,limit,busy,denied,internal" doc:"what a program may decide by"`
-	What  string `json:"what" doc:"what is wrong"`
-	Where string `json:"where,omitempty" doc:"the part of the request it is about" example:"query.limit"`
-	Hint  string `json:"hint,omitempty" doc:"what to do about it"`
+	Code    string `json:"code" enum:"invalid,not_found,conflict,limit,busy,denied,internal" doc:"Kind of the error, for programs."`
+	Message string `json:"message" doc:"Description of the error."`
+	Field   string `json:"field,omitempty" doc:"Part of the request with the error: a path or query parameter, a header, or a JSON path in the body." example:"query.limit"`
+	Hint    string `json:"hint,omitempty" doc:"Advice on how to resolve the error."`
 
-	Faults   []Fault             `json:"faults,omitempty" doc:"when several parts of the request are wrong: each of them; when the inputs of a task are not what its flow declares: every one that does not fit"`
-	Problems []DefinitionProblem `json:"problems,omitempty" doc:"what is wrong with a definition"`
-	Request  string              `json:"request,omitempty" doc:"id of the request in the server's log"`
+	Errors    []FieldError        `json:"errors,omitempty" doc:"If several parts of the request are wrong: one entry for each. If the inputs of a task do not fit the declaration of its flow: one entry for each of them."`
+	Problems  []DefinitionProblem `json:"problems,omitempty" doc:"Problems of the definition."`
+	RequestID string              `json:"request_id,omitempty" doc:"ID of the request in the server's log."`
 }
 
 // Error returns the fault, its place, and advice.
@@ -78,22 +79,26 @@ func (p *Problem) Error() string {
 	return p.Title
 }
 
-// Explain builds the sentence of Detail from the parts.
+// Explain sets Type and Detail, which follow from the other fields.
 func (p *Problem) Explain() {
+	p.Type = ProblemType(p.Code)
 	var b strings.Builder
-	if p.Where != "" {
-		b.WriteString(p.Where + ": ")
+	if p.Field != "" {
+		b.WriteString(p.Field + ": ")
 	}
-	b.WriteString(p.What)
+	b.WriteString(p.Message)
 	if p.Hint != "" {
 		b.WriteString("; " + p.Hint)
 	}
 	p.Detail = b.String()
 }
 
-// Fault is one of several faults of a request.
-type Fault struct {
-	What  string `json:"what"`
-	Where string `json:"where,omitempty"`
-	Hint  string `json:"hint,omitempty"`
+// ProblemType returns the URI of the problems with a code.
+func ProblemType(code string) string { return "urn:troupe:error:" + code }
+
+// FieldError is one of several faults of a request.
+type FieldError struct {
+	Message string `json:"message" doc:"Description of the error."`
+	Field   string `json:"field,omitempty" doc:"Part of the request with the error."`
+	Hint    string `json:"hint,omitempty" doc:"Advice on how to resolve the error."`
 }

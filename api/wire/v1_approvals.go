@@ -4,65 +4,65 @@ import "encoding/json"
 
 // Approval is a decision that a task asks a person for.
 type Approval struct {
-	ID      string `json:"id"`
-	Task    string `json:"task"`
-	Flow    string `json:"flow" doc:"slug, or id where it has none"`
-	Scope   string `json:"scope,omitempty" doc:"absent = the task's root, else a path such as order#1/ship#2"`
-	Node    string `json:"node"`
-	Visit   int    `json:"visit"`
-	Key     string `json:"key" doc:"of shared, which the answer sets"`
-	Title   string `json:"title,omitempty" doc:"what is asked, in a line"`
-	State   string `json:"state" enum:"open,answered,over" doc:"over: nobody decided, because its time ran out, or the task ended or went another way"`
-	Since   Time   `json:"since"`
-	Until   Time   `json:"until,omitzero" doc:"absent = it waits without end, or its task is paused, while which its time stands still"`
-	EndedAt Time   `json:"ended_at,omitzero"`
-	By      string `json:"by,omitempty" doc:"who answered"`
-	Comment string `json:"comment,omitempty"`
-	Action  string `json:"action,omitempty" doc:"that it was answered with; absent when it was a value that is none"`
+	ID           string `json:"id" doc:"ID of the approval."`
+	Task         string `json:"task" doc:"ID of the task."`
+	Flow         string `json:"flow" doc:"Slug of the flow, or its ID if it has none."`
+	Scope        string `json:"scope,omitempty" doc:"Path of the scope, such as order#1/ship#2; absent for the task's root."`
+	Node         string `json:"node" doc:"Key of the node."`
+	Visit        int    `json:"visit" doc:"Number of the visit."`
+	Key          string `json:"key" doc:"Key of shared that the answer sets."`
+	Title        string `json:"title,omitempty" doc:"Question in one line."`
+	State        string `json:"state" enum:"open,answered,ended" doc:"State of the approval. ended: it was not answered, because its deadline passed, or the task ended or took another path."`
+	WaitingSince Time   `json:"waiting_since" doc:"Time when the approval was requested."`
+	Deadline     Time   `json:"deadline,omitzero" doc:"Time when the approval ends by itself; absent if it has no deadline, or while the task is paused, because the time stands still then."`
+	EndedAt      Time   `json:"ended_at,omitzero" doc:"Time when the approval was answered or ended."`
+	AnsweredBy   string `json:"answered_by,omitempty" doc:"Name of the person who answered."`
+	Comment      string `json:"comment,omitempty" doc:"Comment of the answer."`
+	Action       string `json:"action,omitempty" doc:"Action of the answer; absent if it was answered with a value that is no action."`
 }
 
-// Question is an Approval with everything needed to decide it. If it is no longer open, only the
-// Approval is set.
-type Question struct {
+// ApprovalDetails is an Approval with everything needed to decide it. If it is no longer open, only
+// the Approval is set.
+type ApprovalDetails struct {
 	Approval
-	Text      string          `json:"text,omitempty" doc:"plain text"`
-	Form      json.RawMessage `json:"form,omitempty" doc:"JSON Schema of the value that answers it; absent = it is answered by an action, or by any value"`
-	Show      []ShownValue    `json:"show,omitempty" nullable:"false"`
-	Assignees []string        `json:"assignees,omitempty" nullable:"false" doc:"who is meant to decide; anybody may"`
-	Actions   []string        `json:"actions,omitempty" nullable:"false" doc:"that may answer it"`
-	Name      string          `json:"name,omitempty" doc:"who answers, as the link says by which this was read"`
+	Text      string          `json:"text,omitempty" doc:"Details of the question, in plain text."`
+	Form      json.RawMessage `json:"form,omitempty" doc:"JSON Schema of the answer's value; absent if the answer is an action, or any value."`
+	Values    []ApprovalValue `json:"values,omitempty" nullable:"false" doc:"Values of the task to show with the question."`
+	Assignees []string        `json:"assignees,omitempty" nullable:"false" doc:"Names of the people who should answer; other people may answer, too."`
+	Actions   []string        `json:"actions,omitempty" nullable:"false" doc:"Actions that may be the answer."`
+	Name      string          `json:"name,omitempty" doc:"Name in the link with which this was read: the name of the person who answers."`
 }
 
-// ShownValue is a value of the task that is shown to the person deciding.
-type ShownValue struct {
-	Name  string          `json:"name"`
-	Ref   string          `json:"ref" example:"$shared.order"`
-	Value json.RawMessage `json:"value"`
+// ApprovalValue is a value of the task that is shown to the person deciding.
+type ApprovalValue struct {
+	Name  string          `json:"name" doc:"Label of the value."`
+	Ref   string          `json:"ref" example:"$shared.order" doc:"Reference to the value."`
+	Value json.RawMessage `json:"value" doc:"Value, as JSON."`
 }
 
-// Answer is an answer to an approval: an action or a value.
-type Answer struct {
-	Action  string          `json:"action,omitempty" maxLength:"256" doc:"approved, rejected, or another one that an edge of the node has" example:"approved"`
-	Value   json.RawMessage `json:"value,omitempty" doc:"in place of an action: what fits the form, or any JSON"`
-	Comment string          `json:"comment,omitempty" maxLength:"2000"`
-	By      string          `json:"by,omitempty" maxLength:"256" doc:"who answers, for the task's history: nobody checks it; a link says it itself" example:"ada"`
+// ApprovalAnswer is an answer to an approval: an action or a value.
+type ApprovalAnswer struct {
+	Action     string          `json:"action,omitempty" maxLength:"256" doc:"approved, rejected, or the action of another edge of the node." example:"approved"`
+	Value      json.RawMessage `json:"value,omitempty" doc:"Value instead of an action: it must fit the form if there is one."`
+	Comment    string          `json:"comment,omitempty" maxLength:"2000" doc:"Comment on the answer, for the task's history."`
+	AnsweredBy string          `json:"answered_by,omitempty" maxLength:"256" doc:"Name of the person who answers, for the task's history. It is not verified. A link has its own name." example:"ada"`
 }
 
-// Answered is the result of answering an approval.
-type Answered struct {
+// AnsweredApproval is the result of answering an approval.
+type AnsweredApproval struct {
 	Approval
-	Counts bool `json:"counts" doc:"false: somebody else answered before, as by and ended_at tell"`
+	Accepted bool `json:"accepted" doc:"True if this answer counts; false if the approval was answered earlier, as answered_by and ended_at show."`
 }
 
-// NewLink is a request for a link with which a person can answer one approval.
-type NewLink struct {
-	Name      string `json:"name" minLength:"1" maxLength:"256" doc:"who is to answer; what is answered by the link is kept with that name"`
-	ExpiresIn int64  `json:"expires_in,omitempty" minimum:"0" maximum:"7776000" doc:"seconds; 0 = a day; at most 90 days"`
+// LinkRequest is a request for a link with which a person can answer one approval.
+type LinkRequest struct {
+	Name        string `json:"name" minLength:"1" maxLength:"256" doc:"Name of the person who is to answer; answers by the link are stored with it."`
+	ExpiresInMS int64  `json:"expires_in_ms,omitempty" minimum:"0" maximum:"7776000000" doc:"Lifetime of the link in milliseconds, at most 90 days; 0 = one day."`
 }
 
-// Link is a link with which a person can answer one approval, and do nothing else.
-type Link struct {
-	Path      string `json:"path" doc:"behind the address of any member, or of what stands before them" example:"/ui/approve/task-1.1.Cmdv#…"`
-	Token     string `json:"token" doc:"what stands behind the # of the path"`
-	ExpiresAt Time   `json:"expires_at"`
+// ApprovalLink is a link with which a person can answer one approval, and do nothing else.
+type ApprovalLink struct {
+	Path      string `json:"path" doc:"Path of the link, behind the address of any member or of a proxy." example:"/ui/approve/task-1.1.Cmdv#…"`
+	Token     string `json:"token" doc:"Token of the link: the part of the path after #."`
+	ExpiresAt Time   `json:"expires_at" doc:"Time when the link expires."`
 }

@@ -2,36 +2,36 @@ package wire
 
 // Comparison is a comparison of the courses of two tasks.
 type Comparison struct {
-	A         TaskSummary `json:"a"`
-	B         TaskSummary `json:"b"`
-	Visits    []VisitPair `json:"visits" doc:"in the order of a, with what only b has behind what came before it there; never null"`
-	Same      int         `json:"same" doc:"how many did the same"`
-	Different int         `json:"different"`
-	OnlyA     int         `json:"only_a"`
-	OnlyB     int         `json:"only_b"`
-	First     int         `json:"first" doc:"index of the first one that is not the same; -1 = there is none"`
-	Cut       bool        `json:"cut,omitempty" doc:"only the first 5,000 visits of each task are compared"`
+	Task            TaskSummary       `json:"task" doc:"The task."`
+	Other           TaskSummary       `json:"other" doc:"The task with which it is compared."`
+	Visits          []VisitComparison `json:"visits" doc:"Visits in the order of the task; visits of only the other task follow their predecessor; never null."`
+	Same            int               `json:"same" doc:"Number of visits that are equal in both tasks."`
+	Different       int               `json:"different" doc:"Number of visits that differ."`
+	OnlyInTask      int               `json:"only_in_task" doc:"Number of visits that only the task has."`
+	OnlyInOther     int               `json:"only_in_other" doc:"Number of visits that only the other task has."`
+	FirstDifference int               `json:"first_difference" doc:"Index of the first visit that is not equal; -1 = none."`
+	Truncated       bool              `json:"truncated,omitempty" doc:"True if only the first 5,000 visits of each task are compared."`
 }
 
-// VisitPair is a visit of a node in two tasks.
-type VisitPair struct {
-	Scope   string     `json:"scope,omitempty" doc:"absent = the task's root"`
-	Node    string     `json:"node"`
-	Visit   int        `json:"visit"`
-	A       *VisitTold `json:"a,omitempty" doc:"absent: only b was there"`
-	B       *VisitTold `json:"b,omitempty" doc:"absent: only a was there"`
-	Differs []string   `json:"differs" doc:"state, action, error, attempts, units, output: what is not the same where both were; never null"`
+// VisitComparison is a visit of a node in two tasks.
+type VisitComparison struct {
+	Scope       string        `json:"scope,omitempty" doc:"Path of the scope; absent for the task's root."`
+	Node        string        `json:"node" doc:"Key of the node."`
+	Visit       int           `json:"visit" doc:"Number of the visit."`
+	Task        *VisitSummary `json:"task,omitempty" doc:"Visit in the task; absent if only the other task has it."`
+	Other       *VisitSummary `json:"other,omitempty" doc:"Visit in the other task; absent if only the task has it."`
+	Differences []string      `json:"differences" doc:"Properties that differ: state, action, error, attempts, units, output; never null."`
 }
 
-// VisitTold is the outcome of a visit of a node.
-type VisitTold struct {
-	State       string `json:"state" enum:"started,completed,failed,skipped"`
-	Action      string `json:"action,omitempty"`
-	Reason      string `json:"reason,omitempty"`
-	Error       string `json:"error,omitempty" doc:"its beginning"`
-	Attempts    int    `json:"attempts" doc:"of all units"`
-	Units       int    `json:"units"`
-	DurationMS  int64  `json:"duration_ms" doc:"0 of one that has not ended or never begun"`
-	Output      string `json:"output,omitempty" doc:"JSON, or the beginning of it"`
-	OutputBytes int    `json:"output_bytes"`
+// VisitSummary is the outcome of a visit of a node.
+type VisitSummary struct {
+	State       string `json:"state" enum:"started,completed,failed,skipped" doc:"State of the visit."`
+	Action      string `json:"action,omitempty" doc:"Action with which it ended."`
+	Reason      string `json:"reason,omitempty" doc:"Reason of a failure or skip, in one word."`
+	Error       string `json:"error,omitempty" doc:"First part of the error."`
+	Attempts    int    `json:"attempts" doc:"Number of attempts of all units."`
+	Units       int    `json:"units" doc:"Number of units."`
+	DurationMS  int64  `json:"duration_ms" doc:"Duration in milliseconds; 0 if it has not started or not ended."`
+	Output      string `json:"output,omitempty" doc:"JSON of the output, or its first part."`
+	OutputBytes int    `json:"output_bytes" doc:"Size of the output in bytes."`
 }

@@ -2,20 +2,20 @@ package wire
 
 // FlowDiff holds the differences of two versions of a flow.
 type FlowDiff struct {
-	Flow     string       `json:"flow"`
-	From     int          `json:"from" doc:"number of the older version"`
-	To       int          `json:"to"`
-	Changes  []FlowChange `json:"changes" doc:"the flow first, then what it takes, its nodes, and what leads from one to another; never null"`
-	UnderWay ListedTasks  `json:"under_way" doc:"tasks that go on with the older version"`
+	Flow         string       `json:"flow" doc:"Slug of the flow, or its ID if it has none."`
+	From         int          `json:"from" doc:"Number of the older version."`
+	To           int          `json:"to" doc:"Number of the newer version."`
+	Changes      []FlowChange `json:"changes" doc:"Changes in the order: flow, inputs, nodes, edges; never null."`
+	RunningTasks TaskQuery    `json:"running_tasks" doc:"Running tasks of the older version."`
 }
 
 // FlowChange is one difference.
 type FlowChange struct {
-	What  string `json:"what" enum:"flow,input,node,edge"`
-	How   string `json:"how" enum:"added,removed,changed"`
-	Scope string `json:"scope,omitempty" doc:"the keys of the nodes that it is inside of; ~ is where a task undoes and cleans up"`
-	Node  string `json:"node,omitempty" doc:"of an edge the one that it leads from, or the one that waits"`
-	Field string `json:"field,omitempty" doc:"of an edge its action, or after; of an input its name; absent when the whole node is meant"`
-	Old   string `json:"old,omitempty"`
-	New   string `json:"new,omitempty"`
+	Kind   string `json:"kind" enum:"flow,input,node,edge" doc:"Kind of the changed element."`
+	Change string `json:"change" enum:"added,removed,changed" doc:"Kind of the change."`
+	Scope  string `json:"scope,omitempty" doc:"Keys of the nodes that contain the element; ~ is the scope of compensations and clean-up."`
+	Node   string `json:"node,omitempty" doc:"Key of the node. For an edge: the node where it starts, or the node that waits."`
+	Field  string `json:"field,omitempty" doc:"Name of the field. For an edge: its action, or after. For an input: its name. Absent for a whole node."`
+	Old    string `json:"old,omitempty" doc:"Old value."`
+	New    string `json:"new,omitempty" doc:"New value."`
 }

@@ -36,16 +36,16 @@ type Unsubscribe struct {
 // digest, digest (a Digest), changes (DigestChanges) and end; on a run's channel, those of its
 // events.
 type StreamMessage struct {
-	Channel string          `json:"channel,omitempty" doc:"absent when it is about a request that names none"`
-	Event   string          `json:"event" doc:"subscribed, refused, closed, or an event of the channel"`
-	ID      string          `json:"id,omitempty" doc:"where to subscribe again behind it"`
-	Data    json.RawMessage `json:"data,omitempty"`
+	Channel string          `json:"channel,omitempty" doc:"Channel of the message; absent for a request that names none."`
+	Event   string          `json:"event" doc:"subscribed, rejected, closed, or an event of the channel."`
+	ID      string          `json:"id,omitempty" doc:"ID after which to resume a subscription."`
+	Data    json.RawMessage `json:"data,omitempty" doc:"Data of the event."`
 }
 
 // Events of every channel.
 const (
 	StreamSubscribed = "subscribed" // nothing is missed from now on
-	StreamRefused    = "refused"    // data is the Problem; the connection goes on
+	StreamRejected   = "rejected"   // data is the Problem; the connection goes on
 	StreamClosed     = "closed"     // the channel's last message; data is a Closed
 
 	StreamEvent = "event"

@@ -2,413 +2,414 @@ package wire
 
 import "encoding/json"
 
-// Start is a request to start a task of a flow.
-type Start struct {
-	Flow           string            `json:"flow" minLength:"1" doc:"slug of the flow, or its id"`
-	Version        int               `json:"version,omitempty" minimum:"0" doc:"number of the version; 0 = the newest published one"`
-	Params         json.RawMessage   `json:"params,omitempty" doc:"JSON object, for a flow of dag mode any JSON; absent = {}"`
-	Input          json.RawMessage   `json:"input,omitempty" doc:"another name of params: send one of them"`
-	Labels         map[string]string `json:"labels,omitempty" maxProperties:"64" nullable:"true" doc:"marks to find the task by"`
-	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task; may be sent as the header Idempotency-Key instead"`
-	WaitMS         int64             `json:"wait_ms,omitempty" minimum:"0" maximum:"300000" doc:"wait this long for the task's end and answer with it; 0 = not at all"`
-	DryRun         bool              `json:"dry_run,omitempty" doc:"answers with what the task would do, and starts nothing"`
+// StartRequest is a request to start a task of a flow.
+type StartRequest struct {
+	Flow           string            `json:"flow" minLength:"1" doc:"Slug of the flow, or its ID."`
+	Version        int               `json:"version,omitempty" minimum:"0" doc:"Number of the version; 0 = the newest published one."`
+	Params         json.RawMessage   `json:"params,omitempty" doc:"Params of the task: a JSON object, or any JSON for a flow of dag mode; absent = {}."`
+	Input          json.RawMessage   `json:"input,omitempty" doc:"Alternative to params; send only one of them."`
+	Labels         map[string]string `json:"labels,omitempty" maxProperties:"64" nullable:"true" doc:"Labels of the task."`
+	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"Idempotency key: requests with the same key and flow are the same task. It can be sent as the header Idempotency-Key instead."`
+	WaitMS         int64             `json:"wait_ms,omitempty" minimum:"0" maximum:"300000" doc:"Maximum time in milliseconds to wait for the task's end before the answer; 0 = do not wait."`
+	DryRun         bool              `json:"dry_run,omitempty" doc:"True to get a preview of the task and start nothing."`
 }
 
-// Started is the answer to a Start.
-type Started struct {
-	ID        string     `json:"id,omitempty" doc:"absent after a dry run"`
-	Created   bool       `json:"created" doc:"false after a dry run, and when a task with this idempotency key had been started before"`
-	Task      *Task      `json:"task,omitempty" doc:"when wait_ms was sent: the task as it is then, ended or not"`
-	Foresight *Foresight `json:"foresight,omitempty" doc:"of a dry run: what the task would do"`
+// StartResult is the answer to a Start.
+type StartResult struct {
+	ID      string   `json:"id,omitempty" doc:"ID of the task; absent for a dry run."`
+	Created bool     `json:"created" doc:"True if the task was started; false for a dry run, and if a task with this idempotency key existed already."`
+	Task    *Task    `json:"task,omitempty" doc:"With wait_ms: the task after the wait, ended or not."`
+	Preview *Preview `json:"preview,omitempty" doc:"For a dry run: the predicted course of the task."`
 }
 
-// Starts is a request to start several tasks.
-type Starts struct {
-	Starts []Start `json:"starts" minItems:"1" maxItems:"1000" doc:"each as if it were sent alone, but without wait_ms and dry_run"`
+// BatchStartRequest is a request to start several tasks.
+type BatchStartRequest struct {
+	Starts []StartRequest `json:"starts" minItems:"1" maxItems:"1000" doc:"Starts, each as if sent alone, but without wait_ms and dry_run."`
 }
 
-// StartedTasks is the answer to Starts.
-type StartedTasks struct {
-	Items []StartedTask `json:"items" doc:"each in its place; never null"`
+// BatchStartResults is the answer to Starts.
+type BatchStartResults struct {
+	Items []BatchStartResult `json:"items" doc:"Results in the order of the starts; never null."`
 }
 
-// StartedTask is the result of one of several starts.
-type StartedTask struct {
-	ID      string   `json:"id,omitempty" doc:"absent when it was refused"`
-	Created bool     `json:"created" doc:"false when a task with its idempotency key had been started before, and when it was refused"`
-	Problem *Problem `json:"problem,omitempty" doc:"why it was refused; the other ones are not concerned"`
+// BatchStartResult is the result of one of several starts.
+type BatchStartResult struct {
+	ID      string   `json:"id,omitempty" doc:"ID of the task; absent if it was rejected."`
+	Created bool     `json:"created" doc:"True if the task was started; false if a task with its idempotency key existed already, and if it was rejected."`
+	Problem *Problem `json:"problem,omitempty" doc:"Reason for the rejection; the other starts are not affected."`
 }
 
-// Fork is a request for a task that continues from the history of another task, which has ended.
-type Fork struct {
-	Version        int                        `json:"version,omitempty" minimum:"0" doc:"number of the flow's version that the new task runs; 0 = the one of the other task"`
-	Newest         bool                       `json:"newest,omitempty" doc:"the newest published version"`
-	From           string                     `json:"from,omitempty" maxLength:"200" doc:"a node at the top of the flow that is done again, with all that follows from it"`
-	At             int64                      `json:"at,omitempty" minimum:"0" doc:"seq of an event: the new task goes on from what the other one was when that was stored, and that one need not have ended. Not beside from"`
-	Params         json.RawMessage            `json:"params,omitempty" doc:"with which what is left is done; those of the other task when absent"`
-	Shared         map[string]json.RawMessage `json:"shared,omitempty" doc:"graph mode: values of shared with which it goes on, by their keys; the others are those of the other task"`
-	IdempotencyKey string                     `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task"`
-	DryRun         bool                       `json:"dry_run,omitempty" doc:"answers with the plan and starts nothing"`
+// ForkRequest is a request for a task that continues from the history of another task, which has
+// ended.
+type ForkRequest struct {
+	Version        int                        `json:"version,omitempty" minimum:"0" doc:"Number of the flow's version for the new task; 0 = the version of the original task."`
+	Latest         bool                       `json:"latest,omitempty" doc:"True to run the newest published version."`
+	From           string                     `json:"from,omitempty" maxLength:"200" doc:"Node at the top level of the flow that runs again, together with all steps that follow from it."`
+	AtSeq          int64                      `json:"at_seq,omitempty" minimum:"0" doc:"Number of a journal row (seq of an event): the new task continues from the state of the original task at that row. The original task need not have ended. Not together with from."`
+	Params         json.RawMessage            `json:"params,omitempty" doc:"Params for the remaining work; absent = those of the original task."`
+	Shared         map[string]json.RawMessage `json:"shared,omitempty" doc:"In graph mode: values of shared to change, by key; the others are those of the original task."`
+	IdempotencyKey string                     `json:"idempotency_key,omitempty" maxLength:"200" doc:"Idempotency key: requests with the same key and flow are the same task."`
+	DryRun         bool                       `json:"dry_run,omitempty" doc:"True to get the plan and start nothing."`
 }
 
-// Forked is the answer to a Fork: the part of the other task that the new one keeps, and the part
-// it repeats.
-type Forked struct {
-	ID         string     `json:"id,omitempty" doc:"of the new task; absent after a dry run"`
-	Created    bool       `json:"created" doc:"false after a dry run, and when a task with this idempotency key had been started before"`
-	From       string     `json:"forked_from" doc:"id of the other task"`
-	Version    int        `json:"version" doc:"number of the version that the new task runs"`
-	Keeps      []ForkStep `json:"keeps" doc:"steps that have ended, whose results count; the first 1,000; never null"`
-	Again      []ForkStep `json:"again" doc:"steps that are done again, those that had not ended among them; the first 1,000; never null"`
-	KeptSteps  int        `json:"kept_steps" doc:"how many are kept"`
-	AgainSteps int        `json:"again_steps" doc:"how many are done again"`
-	Foresight  *Foresight `json:"foresight,omitempty" doc:"of a dry run: what the new task would do"`
+// ForkResult is the answer to a Fork: the part of the other task that the new one keeps, and the
+// part it repeats.
+type ForkResult struct {
+	ID         string     `json:"id,omitempty" doc:"ID of the new task; absent for a dry run."`
+	Created    bool       `json:"created" doc:"True if the task was started; false for a dry run, and if a task with this idempotency key existed already."`
+	From       string     `json:"forked_from" doc:"ID of the original task."`
+	Version    int        `json:"version" doc:"Number of the version of the new task."`
+	KeptSteps  []ForkStep `json:"kept_steps" doc:"Ended steps that keep their results; the first 1,000; never null."`
+	RerunSteps []ForkStep `json:"rerun_steps" doc:"Steps that run again, including those that had not ended; the first 1,000; never null."`
+	KeptCount  int        `json:"kept_count" doc:"Number of kept steps."`
+	RerunCount int        `json:"rerun_count" doc:"Number of steps that run again."`
+	Preview    *Preview   `json:"preview,omitempty" doc:"For a dry run: the predicted course of the new task."`
 }
 
-// Foresight is the predicted course of a task that is not started.
-type Foresight struct {
-	Steps []ForeseenStep `json:"steps" doc:"in the order in which they would begin; never null"`
-	State string         `json:"state,omitempty" doc:"in which it would end; absent when that depends on what is called or waited for"`
-	More  bool           `json:"more" doc:"there would be more than 1,000 steps, or 2,000 decisions"`
+// Preview is the predicted course of a task that is not started.
+type Preview struct {
+	Steps     []PreviewStep `json:"steps" doc:"Steps in the order of their start; never null."`
+	State     string        `json:"state,omitempty" doc:"Final state; absent if it depends on the result of a job or a wait."`
+	Truncated bool          `json:"truncated" doc:"True if the prediction stopped at 1,000 steps or 2,000 decisions."`
 }
 
-// ForeseenStep is a step in a Foresight.
-type ForeseenStep struct {
-	Scope       string `json:"scope,omitempty"`
-	Node        string `json:"node"`
-	Visit       int    `json:"visit"`
-	How         string `json:"how" enum:"decided,recorded,called,waits,skipped" doc:"decided: it ends without anybody; recorded: its work was done before, by the same node with the same input, and what came of it counts; called: somebody would be called, and what follows is not known; waits: for a signal, an approval, or what goes on inside of it"`
-	Service     string `json:"service,omitempty" doc:"of one that is called: the service, function or kind of program"`
-	Calls       int    `json:"calls,omitempty" doc:"for how many units"`
-	Next        string `json:"next,omitempty" doc:"where a step of a graph leads"`
-	Output      string `json:"output,omitempty" doc:"that is recorded, of a step with one unit: JSON, or the beginning of it"`
-	OutputBytes int    `json:"output_bytes,omitempty"`
+// PreviewStep is a step in a Preview.
+type PreviewStep struct {
+	Scope       string `json:"scope,omitempty" doc:"Path of the scope."`
+	Node        string `json:"node" doc:"Key of the node."`
+	Visit       int    `json:"visit" doc:"Number of the visit."`
+	Outcome     string `json:"outcome" enum:"decided,recorded,called,waits,skipped" doc:"Outcome of the step. decided: it ends without a job. recorded: the same node with the same input has a recorded result, which is used. called: it needs a job, and what follows is not known. waits: it waits for a signal, an approval, or its inner scope."`
+	Service     string `json:"service,omitempty" doc:"For a step with jobs: its service, function or kind of program."`
+	Units       int    `json:"units,omitempty" doc:"For a step with jobs: number of units."`
+	Next        string `json:"next,omitempty" doc:"Next node, in graph mode."`
+	Output      string `json:"output,omitempty" doc:"For a recorded step with one unit: JSON of the output, or its first part."`
+	OutputBytes int    `json:"output_bytes,omitempty" doc:"Size of the output in bytes."`
 }
 
-// Rerun is a request for a task that repeats another one from the beginning.
-type Rerun struct {
-	Version        int             `json:"version,omitempty" minimum:"0" doc:"number of the flow's version that the new task runs; 0 = the one of the other task"`
-	Newest         bool            `json:"newest,omitempty" doc:"the newest published version"`
-	Params         json.RawMessage `json:"params,omitempty" doc:"those of the other task when absent"`
-	IdempotencyKey string          `json:"idempotency_key,omitempty" maxLength:"200" doc:"the same key for the same flow is the same task"`
-	DryRun         bool            `json:"dry_run,omitempty" doc:"answers with what the task would do, and starts nothing"`
+// RerunRequest is a request for a task that repeats another one from the beginning.
+type RerunRequest struct {
+	Version        int             `json:"version,omitempty" minimum:"0" doc:"Number of the flow's version for the new task; 0 = the version of the original task."`
+	Latest         bool            `json:"latest,omitempty" doc:"True to run the newest published version."`
+	Params         json.RawMessage `json:"params,omitempty" doc:"Params of the new task; absent = those of the original task."`
+	IdempotencyKey string          `json:"idempotency_key,omitempty" maxLength:"200" doc:"Idempotency key: requests with the same key and flow are the same task."`
+	DryRun         bool            `json:"dry_run,omitempty" doc:"True to get a preview of the task and start nothing."`
 }
 
-// Reran is the answer to a Rerun.
-type Reran struct {
-	ID        string     `json:"id,omitempty" doc:"of the new task; absent after a dry run"`
-	Created   bool       `json:"created" doc:"false after a dry run, and when a task with this idempotency key had been started before"`
-	From      string     `json:"forked_from" doc:"id of the other task"`
-	Version   int        `json:"version" doc:"number of the version that the new task runs"`
-	Foresight *Foresight `json:"foresight,omitempty" doc:"of a dry run: what the new task would do"`
+// RerunResult is the answer to a Rerun.
+type RerunResult struct {
+	ID      string   `json:"id,omitempty" doc:"ID of the new task; absent for a dry run."`
+	Created bool     `json:"created" doc:"True if the task was started; false for a dry run, and if a task with this idempotency key existed already."`
+	From    string   `json:"forked_from" doc:"ID of the original task."`
+	Version int      `json:"version" doc:"Number of the version of the new task."`
+	Preview *Preview `json:"preview,omitempty" doc:"For a dry run: the predicted course of the new task."`
 }
 
 // ForkStep is a step of the history that a fork continues from.
 type ForkStep struct {
-	Scope       string `json:"scope,omitempty"`
-	Node        string `json:"node"`
-	Visit       int    `json:"visit"`
-	Output      string `json:"output,omitempty" doc:"of a step that is kept: JSON that is recorded, or the beginning of it"`
-	OutputBytes int    `json:"output_bytes,omitempty"`
-	Why         string `json:"why,omitempty" enum:"changed,after,asked,undone,failed,unended" doc:"changed: the node does something else now, or is no more; after: what it follows is done again, or leads elsewhere; asked: it is from; undone: it was compensated; failed; unended: it was under way"`
+	Scope       string `json:"scope,omitempty" doc:"Path of the scope."`
+	Node        string `json:"node" doc:"Key of the node."`
+	Visit       int    `json:"visit" doc:"Number of the visit."`
+	Output      string `json:"output,omitempty" doc:"For a kept step: JSON of the recorded output, or its first part."`
+	OutputBytes int    `json:"output_bytes,omitempty" doc:"Size of the output in bytes."`
+	Reason      string `json:"reason,omitempty" enum:"changed,downstream,requested,compensated,failed,unfinished" doc:"Reason why the step runs again. changed: its node differs or was removed. downstream: a step before it runs again, or leads to another node. requested: it is from. compensated: it was compensated. failed: it failed. unfinished: it had not ended."`
 }
 
 // TaskSummary is a task in a list. Its node, last action and steps may be a second old while it
 // runs.
 type TaskSummary struct {
-	ID         string            `json:"id"`
-	Flow       string            `json:"flow" doc:"slug of the flow, or its id when it has none"`
-	FlowName   string            `json:"flow_name,omitempty"`
-	Version    int               `json:"version" doc:"number of the version it runs"`
-	VersionID  string            `json:"version_id"`
-	State      string            `json:"state" enum:"pending,running,completed,failed,canceling,canceled"`
-	Paused     bool              `json:"paused"`
-	Node       string            `json:"node,omitempty" doc:"where the cursor is"`
-	LastAction string            `json:"last_action,omitempty"`
-	Steps      int               `json:"steps" doc:"that have ended"`
-	Followed   int               `json:"followed,omitempty" doc:"failed steps that it went on after as if they had completed, because on_error says follow"`
-	Error      string            `json:"error,omitempty" doc:"why it failed"`
-	Waits      []string          `json:"waits,omitempty" enum:"approval,event,timer,manual" doc:"what it waits for, jobs and retries aside"`
-	Wait       *TaskWait         `json:"wait,omitempty" doc:"the first of these: an approval before others, then what has waited longest"`
-	Labels     map[string]string `json:"labels,omitempty"`
-	CreatedAt  Time              `json:"created_at"`
-	UpdatedAt  Time              `json:"updated_at"`
-	EndedAt    Time              `json:"ended_at,omitzero"`
-	Warning    string            `json:"warning,omitempty" doc:"in the answer to a command: why it may not do what was meant"`
+	ID            string            `json:"id" doc:"ID of the task."`
+	Flow          string            `json:"flow" doc:"Slug of the flow, or its ID if it has none."`
+	FlowName      string            `json:"flow_name,omitempty" doc:"Name of the flow."`
+	Version       int               `json:"version" doc:"Number of the version."`
+	VersionID     string            `json:"version_id" doc:"ID of the version."`
+	State         string            `json:"state" enum:"pending,running,completed,failed,canceling,canceled" doc:"State of the task."`
+	Paused        bool              `json:"paused" doc:"True if the task is paused."`
+	Node          string            `json:"node,omitempty" doc:"Node of the cursor."`
+	LastAction    string            `json:"last_action,omitempty" doc:"Last action, in graph mode."`
+	Steps         int               `json:"steps" doc:"Number of ended steps."`
+	IgnoredErrors int               `json:"ignored_errors,omitempty" doc:"Number of failed steps that did not stop the task, because of on_error: follow."`
+	Error         string            `json:"error,omitempty" doc:"Error of a failed task."`
+	WaitingFor    []string          `json:"waiting_for,omitempty" enum:"approval,signal,timer,manual" doc:"Kinds of its waits, except jobs and retries."`
+	Wait          *TaskWait         `json:"wait,omitempty" doc:"First of these waits: an approval before others, then the longest one."`
+	Labels        map[string]string `json:"labels,omitempty" doc:"Labels of the task."`
+	CreatedAt     Time              `json:"created_at" doc:"Time when the task was created."`
+	UpdatedAt     Time              `json:"updated_at" doc:"Time of the last change."`
+	EndedAt       Time              `json:"ended_at,omitzero" doc:"Time of the end."`
+	Warning       string            `json:"warning,omitempty" doc:"In the answer to a command: reason why it may not have the intended effect."`
 }
 
 // TaskWait is a step that waits, and the kind of its wait.
 type TaskWait struct {
-	For   string `json:"for" enum:"approval,event,timer,manual"`
-	Scope string `json:"scope,omitempty" doc:"absent = the task's root, else a path such as order#1/ship#2"`
-	Node  string `json:"node"`
-	Visit int    `json:"visit"`
-	Key   string `json:"key,omitempty" doc:"to signal"`
-	Since Time   `json:"since"`
-	Until Time   `json:"until,omitzero" doc:"when it ends by itself"`
+	Kind         string `json:"kind" enum:"approval,signal,timer,manual" doc:"Kind of the wait."`
+	Scope        string `json:"scope,omitempty" doc:"Path of the scope, such as order#1/ship#2; absent for the task's root."`
+	Node         string `json:"node" doc:"Key of the node."`
+	Visit        int    `json:"visit" doc:"Number of the visit."`
+	Key          string `json:"key,omitempty" doc:"Key to signal."`
+	WaitingSince Time   `json:"waiting_since" doc:"Time when the wait started."`
+	Deadline     Time   `json:"deadline,omitzero" doc:"Time when the wait ends by itself."`
 }
 
 // Task is a task in its current state according to its journal.
 type Task struct {
 	TaskSummary
-	Mode           string                     `json:"mode" enum:"graph,dag"`
-	PausedAt       Time                       `json:"paused_at,omitzero" doc:"only while it is paused"`
-	Forked         string                     `json:"forked_from,omitempty" doc:"the task whose history this one went on from, or that it does again"`
-	TraceID        string                     `json:"trace_id" doc:"of the trace that it belongs to, in hexadecimal"`
-	Params         json.RawMessage            `json:"params"`
-	Shared         map[string]json.RawMessage `json:"shared" doc:"what its nodes share"`
-	Result         json.RawMessage            `json:"result,omitempty" doc:"once it is completed: the key of shared that the flow names as its result, else all of shared; in dag mode the output"`
-	Active         []Step                     `json:"active" doc:"steps under way, the outermost first, at most 100; never null"`
-	Counts         *StepCounts                `json:"counts,omitempty" doc:"of a task in dag mode"`
-	FollowedErrors []FollowedError            `json:"followed_errors,omitempty" doc:"of followed steps the last error of each node, in the order in which they happened; of the 20 nodes that failed last"`
-	Seq            int64                      `json:"seq" doc:"of the last row of the journal in this answer; stream events from here on with after="`
+	Mode                string                     `json:"mode" enum:"graph,dag" doc:"Mode of the flow."`
+	PausedAt            Time                       `json:"paused_at,omitzero" doc:"Time when the task was paused; absent if it is not paused."`
+	Forked              string                     `json:"forked_from,omitempty" doc:"ID of the original task of a fork or rerun."`
+	TraceID             string                     `json:"trace_id" doc:"ID of the task's trace, in hexadecimal."`
+	Params              json.RawMessage            `json:"params" doc:"Params of the task."`
+	Shared              map[string]json.RawMessage `json:"shared" doc:"Shared state of the nodes."`
+	Result              json.RawMessage            `json:"result,omitempty" doc:"Result of a completed task: the key of shared that the flow names, otherwise all of shared. In dag mode: the output."`
+	Active              []Step                     `json:"active" doc:"Active steps, the outermost first, at most 100; never null."`
+	Counts              *StepCounts                `json:"counts,omitempty" doc:"Numbers of steps by state, in dag mode."`
+	IgnoredErrorDetails []IgnoredError             `json:"ignored_error_details,omitempty" doc:"Last ignored error of each node in order of time, for the 20 nodes that failed last."`
+	Seq                 int64                      `json:"seq" doc:"Number of the last journal row in this answer; follow events from here with after."`
 }
 
 // TaskCount is a number of tasks.
 type TaskCount struct {
-	Count  int         `json:"count" doc:"at most 10,000, or 1,000 of a label and something else; with group_by the sum of the groups"`
-	Exact  bool        `json:"exact" doc:"false: there are more, or may be"`
-	Groups []TaskGroup `json:"groups" doc:"where group_by was sent; never null"`
+	Count  int         `json:"count" doc:"Number of tasks, at most 10,000, or 1,000 for a label with another filter. With group_by: sum of the groups."`
+	Exact  bool        `json:"exact" doc:"False if there are or may be more tasks."`
+	Groups []TaskGroup `json:"groups" doc:"Groups, with group_by; never null."`
 }
 
 // TaskGroup is the number of tasks in a group.
 type TaskGroup struct {
-	Key   string `json:"key" doc:"state, slug of a flow, or what a label says; empty = without that label"`
-	Count int    `json:"count"`
-	More  bool   `json:"more,omitempty" doc:"there are more, or may be"`
+	Key       string `json:"key" doc:"State, slug of a flow, or value of a label; empty = without that label."`
+	Count     int    `json:"count" doc:"Number of tasks."`
+	Truncated bool   `json:"truncated,omitempty" doc:"True if there are or may be more tasks."`
 }
 
-// FollowedError counts failed steps of a node after which the task went on, because on_error is
+// IgnoredError counts failed steps of a node after which the task went on, because on_error is
 // follow.
-type FollowedError struct {
-	Node  string `json:"node"`
-	Times int    `json:"times" doc:"how often it failed so"`
-	Visit int    `json:"visit" doc:"the last time"`
-	Error string `json:"error" doc:"that of the last time, its first 1,000 bytes"`
-	At    Time   `json:"at"`
+type IgnoredError struct {
+	Node  string `json:"node" doc:"Path of the node."`
+	Count int    `json:"count" doc:"Number of these failures."`
+	Visit int    `json:"visit" doc:"Visit of the last failure."`
+	Error string `json:"error" doc:"Error of the last failure, its first 1,000 bytes."`
+	At    Time   `json:"at" doc:"Time of the last failure."`
 }
 
 // Step is a node within a task, with its state there.
 type Step struct {
-	Scope     string          `json:"scope,omitempty" doc:"the task's root, or a path such as order#1/ship#2; ~ is where a task undoes and cleans up"`
-	Node      string          `json:"node" doc:"slug of the node; send it as step"`
-	Kind      string          `json:"kind"`
-	Visit     int             `json:"visit" doc:"0 = it has not begun"`
-	State     string          `json:"state" enum:"created,started,completed,failed,skipped"`
-	Reason    string          `json:"reason,omitempty" doc:"why it failed or was skipped, in one word"`
-	SkipMode  string          `json:"skip_mode,omitempty" enum:"propagate,optional" doc:"of a skipped one: whether what depends on it is skipped, too"`
-	Action    string          `json:"action,omitempty" doc:"graph mode: the action it ended with"`
-	Route     string          `json:"route,omitempty" enum:"push,queue,direct" doc:"how its jobs travel; direct = finish its units with /complete"`
-	For       string          `json:"for,omitempty" doc:"the node it was made for: gates, conditions and preps are made by the compiler"`
-	Held      bool            `json:"held,omitempty" doc:"it has yet to begin, and does not before /release"`
-	WaitsFor  []string        `json:"waits_for,omitempty" doc:"the first 20 of the nodes that have to end before it"`
-	Waits     int             `json:"waits,omitempty" doc:"how many there are"`
-	Wait      *Wait           `json:"wait,omitempty" doc:"while it is started: what it waits for, the first of several"`
-	Units     Units           `json:"units"`
-	Output    json.RawMessage `json:"output,omitempty" doc:"of a completed one; absent in lists of what is under way"`
-	Error     string          `json:"error,omitempty"`
-	Details   json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
-	EnteredAt Time            `json:"entered_at,omitzero"`
-	EndedAt   Time            `json:"ended_at,omitzero"`
-	Due       Time            `json:"due,omitzero" doc:"when its clock runs out"`
-	Below     string          `json:"below,omitempty" doc:"the scope inside it, whose steps are listed with scope="`
+	Scope           string          `json:"scope,omitempty" doc:"Path of the scope, such as order#1/ship#2; absent for the task's root; ~ is the scope of compensations and clean-up."`
+	Node            string          `json:"node" doc:"Slug of the node; send it as step."`
+	Kind            string          `json:"kind" doc:"Kind of the node."`
+	Visit           int             `json:"visit" doc:"Number of the visit; 0 = not started."`
+	State           string          `json:"state" enum:"created,started,completed,failed,skipped" doc:"State of the step."`
+	Reason          string          `json:"reason,omitempty" doc:"Reason of a failure or skip, in one word."`
+	SkipMode        string          `json:"skip_mode,omitempty" enum:"propagate,optional" doc:"For a skipped step: whether its dependents are skipped, too."`
+	Action          string          `json:"action,omitempty" doc:"Action with which it ended, in graph mode."`
+	Route           string          `json:"route,omitempty" enum:"push,queue,direct" doc:"Route of its jobs; direct = complete its units with /complete."`
+	GeneratedFor    string          `json:"generated_for,omitempty" doc:"Key of the node for which the compiler generated it: gates, conditions and preps are generated."`
+	Held            bool            `json:"held,omitempty" doc:"True if the step does not start before /release."`
+	WaitingFor      []string        `json:"waiting_for,omitempty" doc:"First 20 nodes that must end before it starts."`
+	WaitingForCount int             `json:"waiting_for_count,omitempty" doc:"Number of nodes that must end before it starts."`
+	Wait            *WaitReason     `json:"wait,omitempty" doc:"For a started step: the first reason why it waits."`
+	Units           UnitCounts      `json:"units" doc:"Numbers of units."`
+	Output          json.RawMessage `json:"output,omitempty" doc:"Output of a completed step; absent in lists of active steps."`
+	Error           string          `json:"error,omitempty" doc:"Error of the step."`
+	Details         json.RawMessage `json:"details,omitempty" doc:"Details of the error: any JSON from the worker."`
+	EnteredAt       Time            `json:"entered_at,omitzero" doc:"Time of the start."`
+	EndedAt         Time            `json:"ended_at,omitzero" doc:"Time of the end."`
+	DueAt           Time            `json:"due_at,omitzero" doc:"Time when its time limit or timer ends."`
+	InnerScope      string          `json:"inner_scope,omitempty" doc:"Path of the scope inside it; list its steps with scope=."`
 }
 
-// Units counts the pieces of a step.
-type Units struct {
-	Total    int `json:"total"`
-	Appended int `json:"appended,omitempty" doc:"those of them that were appended"`
-	InFlight int `json:"in_flight"`
-	Retrying int `json:"retrying"`
-	Done     int `json:"done" doc:"that have ended, the failed ones included"`
-	Failed   int `json:"failed"`
+// UnitCounts counts the pieces of a step.
+type UnitCounts struct {
+	Total    int `json:"total" doc:"Number of units."`
+	Appended int `json:"appended,omitempty" doc:"Number of appended units."`
+	InFlight int `json:"in_flight" doc:"Number of units in flight."`
+	Retrying int `json:"retrying" doc:"Number of units that wait for a retry."`
+	Done     int `json:"done" doc:"Number of ended units, including failed ones."`
+	Failed   int `json:"failed" doc:"Number of failed units."`
 }
 
 // StepCounts counts the steps of a task's root by their state, the compiler's included.
 type StepCounts struct {
-	Created   int `json:"created"`
-	Started   int `json:"started"`
-	Completed int `json:"completed"`
-	Failed    int `json:"failed"`
-	Skipped   int `json:"skipped"`
+	Created   int `json:"created" doc:"Number of steps that have not started."`
+	Started   int `json:"started" doc:"Number of started steps."`
+	Completed int `json:"completed" doc:"Number of completed steps."`
+	Failed    int `json:"failed" doc:"Number of failed steps."`
+	Skipped   int `json:"skipped" doc:"Number of skipped steps."`
 }
 
 // Unit is one of the pieces of a step.
 type Unit struct {
-	Unit     int             `json:"unit" doc:"its index, from 0"`
-	Name     string          `json:"name,omitempty" doc:"of a branch"`
-	State    string          `json:"state" enum:"pending,dispatched,running,completed,failed,canceled"`
-	Attempt  int             `json:"attempt,omitempty"`
-	Appended bool            `json:"appended,omitempty"`
-	Input    json.RawMessage `json:"input,omitempty"`
-	Output   json.RawMessage `json:"output,omitempty"`
-	Error    string          `json:"error,omitempty" doc:"of its last attempt"`
-	Details  json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
-	Worker   string          `json:"worker,omitempty" doc:"that holds it"`
-	Note     string          `json:"note,omitempty"`
-	RetryAt  Time            `json:"retry_at,omitzero"`
-	Due      Time            `json:"due,omitzero"`
+	Unit       int             `json:"unit" doc:"Index of the unit, from 0."`
+	Name       string          `json:"name,omitempty" doc:"Name of a branch."`
+	State      string          `json:"state" enum:"pending,dispatched,running,completed,failed,canceled" doc:"State of the unit."`
+	Attempt    int             `json:"attempt,omitempty" doc:"Number of the last attempt."`
+	Appended   bool            `json:"appended,omitempty" doc:"True if the unit was appended."`
+	Input      json.RawMessage `json:"input,omitempty" doc:"Input of the unit."`
+	Output     json.RawMessage `json:"output,omitempty" doc:"Output of the unit."`
+	Error      string          `json:"error,omitempty" doc:"Error of the last attempt."`
+	Details    json.RawMessage `json:"details,omitempty" doc:"Details of the error: any JSON from the worker."`
+	Worker     string          `json:"worker,omitempty" doc:"ID of the worker that has the job."`
+	StatusText string          `json:"status_text,omitempty" doc:"Status text from the worker."`
+	RetryAt    Time            `json:"retry_at,omitzero" doc:"Time of the next attempt."`
+	DueAt      Time            `json:"due_at,omitzero" doc:"Time when the attempt times out."`
 }
 
 // UnitStates are the states of all units of a step, in order of index.
 type UnitStates struct {
-	Total int       `json:"total"`
-	Runs  []UnitRun `json:"runs" doc:"never null"`
+	Total int       `json:"total" doc:"Number of units."`
+	Runs  []UnitRun `json:"runs" doc:"Runs of consecutive units with the same state; never null."`
 }
 
 // UnitRun is a number of consecutive units in the same state.
 type UnitRun struct {
-	Count int    `json:"count"`
-	State string `json:"state" enum:"pending,dispatched,running,completed,failed,canceled"`
+	Count int    `json:"count" doc:"Number of units."`
+	State string `json:"state" enum:"pending,dispatched,running,completed,failed,canceled" doc:"State of the units."`
 }
 
 // StepName identifies a step in a body, because slugs may hold / and :, which paths cannot.
 type StepName struct {
-	Step  string `json:"step" minLength:"1" maxLength:"1000" doc:"slug of the step, such as review or B/list"`
-	Scope string `json:"scope,omitempty" maxLength:"20000" doc:"the scope it is in; absent = the task's root"`
+	Step  string `json:"step" minLength:"1" maxLength:"1000" doc:"Slug of the step, such as review or B/list."`
+	Scope string `json:"scope,omitempty" maxLength:"20000" doc:"Path of the scope; absent for the task's root."`
 }
 
-// Append is a request to add units to a fanout that has begun.
-type Append struct {
+// AppendUnits is a request to add units to a fanout that has begun.
+type AppendUnits struct {
 	StepName
-	Items []json.RawMessage `json:"items" minItems:"1" nullable:"false" doc:"one for each unit: its input"`
-	Route string            `json:"route,omitempty" enum:"push,queue,direct" doc:"must be the step's, if it is sent"`
+	Items []json.RawMessage `json:"items" minItems:"1" nullable:"false" doc:"Inputs of the new units."`
+	Route string            `json:"route,omitempty" enum:"push,queue,direct" doc:"Route of the step, to check that it is the expected one."`
 }
 
-// Appended is the answer to an Append, with the indexes of the new units.
-type Appended struct {
-	Units []int `json:"units"`
+// AppendedUnits is the answer to an AppendUnits request, with the indexes of the new units.
+type AppendedUnits struct {
+	Units []int `json:"units" doc:"Indexes of the new units."`
 }
 
-// Complete ends a unit that has the route direct, with an output or an error.
-type Complete struct {
+// CompleteRequest ends a unit that has the route direct, with an output or an error.
+type CompleteRequest struct {
 	StepName
-	Unit   int             `json:"unit,omitempty" minimum:"0" doc:"absent = 0"`
-	Output json.RawMessage `json:"output,omitempty" doc:"any JSON; absent = null"`
-	Error  string          `json:"error,omitempty" doc:"why it failed; it is not tried again"`
+	Unit   int             `json:"unit,omitempty" minimum:"0" doc:"Index of the unit; absent = 0."`
+	Output json.RawMessage `json:"output,omitempty" doc:"Output of the unit, any JSON; absent = null."`
+	Error  string          `json:"error,omitempty" doc:"Error of the unit, which is not retried."`
 }
 
-// Completed is the answer to a Complete.
-type Completed struct {
-	Changed bool        `json:"changed" doc:"false when the unit had ended before"`
-	Task    TaskSummary `json:"task"`
+// CompleteResult is the answer to a CompleteRequest.
+type CompleteResult struct {
+	Changed bool        `json:"changed" doc:"True if the unit ended by this request; false if it had ended before."`
+	Task    TaskSummary `json:"task" doc:"The task."`
 }
 
-// Cancel is a request to cancel a task. Without a body, work in flight is withdrawn.
-type Cancel struct {
-	Gently bool `json:"gently,omitempty" doc:"what has begun goes on, and the task ends when it is done; what no worker has begun is canceled at once, and so are waits and retries"`
-	Force  bool `json:"force,omitempty" doc:"also ends compensations and finally, when the task is at them"`
+// CancelRequest is a request to cancel a task. Without a body, work in flight is withdrawn.
+type CancelRequest struct {
+	Graceful bool `json:"graceful,omitempty" doc:"True to let started jobs finish, after which the task ends. Jobs that no worker has started, waits and retries are canceled at once."`
+	Force    bool `json:"force,omitempty" doc:"True to end compensations and finally, too."`
 }
 
-// Retry selects the part of a failed task that is retried. Without a body, everything that failed
-// is retried.
-type Retry struct {
-	Step string `json:"step,omitempty" maxLength:"1000" doc:"dag mode: the failed step of its root that alone is tried again, with what was skipped because of it"`
+// RetryRequest selects the part of a failed task that is retried. Without a body, everything that
+// failed is retried.
+type RetryRequest struct {
+	Step string `json:"step,omitempty" maxLength:"1000" doc:"In dag mode: failed step of the task's root to retry alone, together with the steps that were skipped because of it."`
 }
 
 // Signal sets a key of a task's shared state and wakes the steps that wait for it.
 type Signal struct {
-	Key   string          `json:"key" minLength:"1" maxLength:"256"`
-	Value json.RawMessage `json:"value,omitempty" doc:"any JSON; absent = null"`
-	By    string          `json:"by,omitempty" maxLength:"256" doc:"who sends it, for the task's history: nobody checks it, but the name of a token that an admin has made comes before it" example:"ada"`
+	Key    string          `json:"key" minLength:"1" maxLength:"256" doc:"Key of shared to set."`
+	Value  json.RawMessage `json:"value,omitempty" doc:"Value, any JSON; absent = null."`
+	SentBy string          `json:"sent_by,omitempty" maxLength:"256" doc:"Name of the sender, for the task's history. It is not verified; the name of a token that an admin created replaces it." example:"ada"`
 }
 
 // Place is a place in a task. Fields that do not apply are absent; Unit counts from 0.
 type Place struct {
-	Scope   string `json:"scope,omitempty" doc:"absent = the task's root, else a path such as order#1/ship#2"`
-	Node    string `json:"node,omitempty"`
-	Visit   int    `json:"visit,omitempty"`
-	Unit    int    `json:"unit,omitempty" doc:"absent = 0: the first one, and the only one of most steps"`
-	Attempt int    `json:"attempt,omitempty"`
+	Scope   string `json:"scope,omitempty" doc:"Path of the scope, such as order#1/ship#2; absent for the task's root."`
+	Node    string `json:"node,omitempty" doc:"Key of the node."`
+	Visit   int    `json:"visit,omitempty" doc:"Number of the visit."`
+	Unit    int    `json:"unit,omitempty" doc:"Index of the unit; absent = 0, the only one of most steps."`
+	Attempt int    `json:"attempt,omitempty" doc:"Number of the attempt."`
 }
 
 // Event is a fact about a task. The history of a task is the list of its events.
 type Event struct {
-	ID   string `json:"id" doc:"position in the task's history: journal row and place in it" example:"12.0"`
-	Seq  int64  `json:"seq" doc:"of the row of the journal; what was stored at once has one seq"`
-	Type string `json:"type" example:"step_ended"`
-	At   Time   `json:"at"`
+	ID   string `json:"id" doc:"Position in the task's history: journal row and place in it." example:"12.0"`
+	Seq  int64  `json:"seq" doc:"Number of the journal row; events that were stored together have the same one."`
+	Type string `json:"type" example:"step_ended" doc:"Type of the event."`
+	At   Time   `json:"at" doc:"Time of the event."`
 	Place
 
-	State    string          `json:"state,omitempty" doc:"the task, step or attempt ended in"`
-	Action   string          `json:"action,omitempty"`
-	Next     string          `json:"next,omitempty" doc:"node that follows"`
-	Input    json.RawMessage `json:"input,omitempty" doc:"of step_ended: what its output_map takes that is kept in the payload store, by its keys in shared"`
-	InputRef string          `json:"input_ref,omitempty" doc:"the input is what this reference meant then"`
-	Output   json.RawMessage `json:"output,omitempty" doc:"of a signal: its value"`
-	Error    string          `json:"error,omitempty"`
-	Details  json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
-	Metrics  json.RawMessage `json:"metrics,omitempty" doc:"numbers that the attempt's program has told: {name, labels, count, sum, last} for each name and labels"`
-	Reason   string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
-	Total    int             `json:"total,omitempty" doc:"units that were begun or appended; of task_closing those that are undone"`
-	Index    int             `json:"index,omitempty" doc:"of a job outside that has ended: its place in the list of those that the attempt waits for"`
-	Kept     int             `json:"kept,omitempty" doc:"of a step that is retried: units of its last visit whose results count, 1 for the scope of a subflow"`
-	Due      Time            `json:"due,omitzero"`
-	Carrier  string          `json:"carrier,omitempty" doc:"incarnation of the member that carries the attempt"`
-	Worker   string          `json:"worker,omitempty"`
-	URL      string          `json:"url,omitempty"`
-	Log      bool            `json:"log,omitempty"`
-	Until    Time            `json:"until,omitzero" doc:"end of a claim; of an attempt that begins elsewhere: since when"`
-	Note     string          `json:"note,omitempty" doc:"what its worker calls its state"`
-	Key      string          `json:"key,omitempty" doc:"of a signal"`
-	By       string          `json:"by,omitempty" doc:"who sent a signal, as it calls itself"`
-	Version  string          `json:"version,omitempty" doc:"id of the version"`
-	Params   json.RawMessage `json:"params,omitempty"`
-	Request  string          `json:"request,omitempty" doc:"of the command this came of"`
+	State       string          `json:"state,omitempty" doc:"State in which the task, step or attempt ended."`
+	Action      string          `json:"action,omitempty" doc:"Action with which the step ended."`
+	Next        string          `json:"next,omitempty" doc:"Next node."`
+	Input       json.RawMessage `json:"input,omitempty" doc:"For step_ended: values of its output_map that are in the payload store, by their keys in shared."`
+	InputRef    string          `json:"input_ref,omitempty" doc:"Reference whose value at that time is the input."`
+	Output      json.RawMessage `json:"output,omitempty" doc:"Output; for a signal: its value."`
+	Error       string          `json:"error,omitempty" doc:"Error of the task, step or attempt."`
+	Details     json.RawMessage `json:"details,omitempty" doc:"Details of the error: any JSON from the worker."`
+	Metrics     json.RawMessage `json:"metrics,omitempty" doc:"Metrics from the attempt's program: {name, labels, count, sum, last} for each name and labels."`
+	Reason      string          `json:"reason,omitempty" doc:"Reason of a failure or skip, in one word."`
+	Total       int             `json:"total,omitempty" doc:"Number of started or appended units; for task_closing: number of steps to compensate."`
+	Index       int             `json:"index,omitempty" doc:"For an external job that has ended: its index in the list of jobs of the attempt."`
+	ReusedUnits int             `json:"reused_units,omitempty" doc:"For a retried step: number of units whose results of the last visit are reused, 1 for the scope of a subflow."`
+	DueAt       Time            `json:"due_at,omitzero" doc:"Time when the time limit, timer or retry is due."`
+	Member      string          `json:"member,omitempty" doc:"Incarnation of the member that carries the attempt."`
+	Worker      string          `json:"worker,omitempty" doc:"ID of the worker."`
+	URL         string          `json:"url,omitempty" doc:"URL of the worker or request."`
+	Log         bool            `json:"log,omitempty" doc:"True if the attempt has a log."`
+	Until       Time            `json:"until,omitzero" doc:"End of a claim. For step_entered: time when the units may start. For an attempt that starts elsewhere: time of its start."`
+	StatusText  string          `json:"status_text,omitempty" doc:"Status text from the worker."`
+	Key         string          `json:"key,omitempty" doc:"Key of the signal."`
+	SentBy      string          `json:"sent_by,omitempty" doc:"Name of the sender of a signal, as it was sent."`
+	Version     string          `json:"version,omitempty" doc:"ID of the version."`
+	Params      json.RawMessage `json:"params,omitempty" doc:"Params of the task."`
+	RequestID   string          `json:"request_id,omitempty" doc:"ID of the request that caused it."`
 }
 
 // Run is an entry of a task's history for people: an attempt, or the end of a step without one.
 type Run struct {
 	Place
-	Job    string `json:"job,omitempty" doc:"id of the job, for attempts"`
-	Kind   string `json:"kind" enum:"attempt,summary,cancel" doc:"an attempt of a unit; the end of a step that decides, waits or gathers units; the task's cancelation"`
-	Branch string `json:"branch,omitempty" doc:"the unit's name"`
-	State  string `json:"state" enum:"running,ok,error,timeout,canceled,skipped"`
-	Queue  bool   `json:"queue,omitempty" doc:"its job travels by the queue"`
-	Note   string `json:"note,omitempty" doc:"what its worker calls its state"`
+	Job        string `json:"job,omitempty" doc:"ID of the job, for attempts."`
+	Kind       string `json:"kind" enum:"attempt,summary,cancel" doc:"Kind of the entry: an attempt of a unit, the end of a step without an attempt, or the cancellation of the task."`
+	Branch     string `json:"branch,omitempty" doc:"Name of the unit."`
+	State      string `json:"state" enum:"running,ok,error,timeout,canceled,skipped" doc:"State of the entry."`
+	Queue      bool   `json:"queue,omitempty" doc:"True if its job travels by the queue."`
+	StatusText string `json:"status_text,omitempty" doc:"Status text from the worker."`
 
-	Input   json.RawMessage `json:"input,omitempty"`
-	Output  json.RawMessage `json:"output,omitempty"`
-	Error   string          `json:"error,omitempty"`
-	Details json.RawMessage `json:"details,omitempty" doc:"of the error: any JSON that its carrier has told beside the text"`
-	Metrics json.RawMessage `json:"metrics,omitempty" doc:"numbers that the attempt's program has told: {name, labels, count, sum, last} for each name and labels"`
-	Reason  string          `json:"reason,omitempty" doc:"of a failure or skip, in one word"`
-	Action  string          `json:"action,omitempty" doc:"of a skipped one: its skip mode"`
+	Input   json.RawMessage `json:"input,omitempty" doc:"Input of the attempt."`
+	Output  json.RawMessage `json:"output,omitempty" doc:"Output of the attempt."`
+	Error   string          `json:"error,omitempty" doc:"Error of the attempt."`
+	Details json.RawMessage `json:"details,omitempty" doc:"Details of the error: any JSON from the worker."`
+	Metrics json.RawMessage `json:"metrics,omitempty" doc:"Metrics from the attempt's program: {name, labels, count, sum, last} for each name and labels."`
+	Reason  string          `json:"reason,omitempty" doc:"Reason of a failure or skip, in one word."`
+	Action  string          `json:"action,omitempty" doc:"Action of the step; skip mode of a skipped step."`
 
-	Worker    string `json:"worker,omitempty"`
-	URL       string `json:"url,omitempty"`
-	Log       bool   `json:"log,omitempty" doc:"what it printed is at /v1/jobs/{job}/log"`
-	StartedAt Time   `json:"started_at"`
-	EndedAt   Time   `json:"ended_at,omitzero" doc:"absent while it runs"`
+	Worker    string `json:"worker,omitempty" doc:"ID of the worker."`
+	URL       string `json:"url,omitempty" doc:"URL of the worker or request."`
+	Log       bool   `json:"log,omitempty" doc:"True if /v1/jobs/{job}/log has its output."`
+	StartedAt Time   `json:"started_at" doc:"Time of the start."`
+	EndedAt   Time   `json:"ended_at,omitzero" doc:"Time of the end; absent while it runs."`
 }
 
-// Wait describes one reason why a task waits, in words a person can act on.
-type Wait struct {
+// WaitReason describes one reason why a task waits, in words a person can act on.
+type WaitReason struct {
 	Place
-	For    string `json:"for" enum:"job,claim,outside,retry,timer,signal,approval,completion,delay,resume,permit"`
-	Text   string `json:"text"`
-	Job    string `json:"job,omitempty"`
-	Key    string `json:"key,omitempty" doc:"that it waits for a permit of"`
-	Before *int   `json:"before,omitempty" doc:"how many wait for the same key, or the same service, before it, at least; of a permit, and of a job that a worker has to poll for, where those count that workers have"`
-	Since  Time   `json:"since,omitzero"`
-	Until  Time   `json:"until,omitzero" doc:"absent = no end"`
+	Kind         string `json:"kind" enum:"job,claim,external,retry,timer,signal,approval,manual,delay,resume,permit,code" doc:"Kind of the wait. job: a job waits for a worker, or a member runs it. claim: a worker has the job. external: jobs of another system. manual: a request that completes the unit. permit: a concurrency key. resume: the step is held, or the task is paused. code: a function that is a flow is stopped."`
+	Text         string `json:"text" doc:"Description of the wait and of how it ends."`
+	Job          string `json:"job,omitempty" doc:"ID of the job."`
+	Key          string `json:"key,omitempty" doc:"Key of the missing permit."`
+	Ahead        *int   `json:"ahead,omitempty" doc:"Minimum number of waits ahead for the same permit key or service, for permits and for jobs that a worker must poll for, including jobs that workers have."`
+	WaitingSince Time   `json:"waiting_since,omitzero" doc:"Time when the wait started."`
+	Deadline     Time   `json:"deadline,omitzero" doc:"Time when the wait ends by itself; absent if it has no limit."`
 
-	Service string   `json:"service,omitempty" doc:"that a worker has to poll for"`
-	Labels  []string `json:"labels,omitempty" doc:"that it has to have"`
-	Workers *int     `json:"workers,omitempty" doc:"how many workers that are online and registered offer the service and have the labels; 0 = it waits for somebody who starts one"`
+	Service string   `json:"service,omitempty" doc:"Service that a worker must poll for."`
+	Labels  []string `json:"labels,omitempty" doc:"Labels that the worker must have."`
+	Workers *int     `json:"workers,omitempty" doc:"Number of online, registered workers with the service and the labels; 0 = a worker must be started."`
 }
 
-// Waiting lists the reasons why a task waits.
-type Waiting struct {
-	State string `json:"state"`
-	Waits []Wait `json:"waits" doc:"empty when it has ended or has only just moved; never null"`
+// WaitReasons lists the reasons why a task waits.
+type WaitReasons struct {
+	State string       `json:"state" doc:"State of the task."`
+	Waits []WaitReason `json:"waits" doc:"Reasons; empty if the task has ended or has just moved on; never null."`
 }
 
-// End is the last event of a stream: the task is over.
-type End struct {
-	Task     string          `json:"task"`
-	State    string          `json:"state" enum:"completed,failed,canceled"`
-	Error    string          `json:"error,omitempty"`
-	Followed int             `json:"followed,omitempty" doc:"failed steps that it went on after, because on_error says follow"`
-	Result   json.RawMessage `json:"result,omitempty"`
+// TaskEnd is the last event of a stream: the task is over.
+type TaskEnd struct {
+	Task          string          `json:"task" doc:"ID of the task."`
+	State         string          `json:"state" enum:"completed,failed,canceled" doc:"Final state."`
+	Error         string          `json:"error,omitempty" doc:"Error of a failed task."`
+	IgnoredErrors int             `json:"ignored_errors,omitempty" doc:"Number of failed steps that did not stop the task, because of on_error: follow."`
+	Result        json.RawMessage `json:"result,omitempty" doc:"Result of a completed task."`
 }

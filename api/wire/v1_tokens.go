@@ -2,24 +2,24 @@ package wire
 
 // Token is a token of the store, without its text.
 type Token struct {
-	ID         string `json:"id"`
-	Name       string `json:"name" example:"ada"`
-	Role       string `json:"role" enum:"viewer,approver,operator,author,admin,worker" doc:"what who has it may do"`
-	CreatedAt  Time   `json:"created_at"`
-	CreatedBy  string `json:"created_by,omitempty" doc:"name of the token by which it was made; flag = one that a member was started with"`
-	ExpiresAt  Time   `json:"expires_at,omitzero" doc:"when it is good no longer; absent = never"`
-	LastUsedAt Time   `json:"last_used_at,omitzero" doc:"to the minute; absent = never"`
+	ID         string `json:"id" doc:"ID of the token."`
+	Name       string `json:"name" example:"ada" doc:"Name of the token."`
+	Role       string `json:"role" enum:"viewer,approver,operator,author,admin,worker" doc:"Role of the token."`
+	CreatedAt  Time   `json:"created_at" doc:"Time when the token was created."`
+	CreatedBy  string `json:"created_by,omitempty" doc:"Name of the token that created it; flag = a token that a member was started with."`
+	ExpiresAt  Time   `json:"expires_at,omitzero" doc:"Time when the token expires; absent = never."`
+	LastUsedAt Time   `json:"last_used_at,omitzero" doc:"Time of the last use, to the minute; absent = never used."`
 }
 
-// CreateToken is a request to create a token.
-type CreateToken struct {
-	Name        string `json:"name" maxLength:"64" doc:"who has it, or what for; up to 64 of A-Z, a-z, 0-9, '@', '.', '_' and '-'" example:"ada"`
-	Role        string `json:"role" enum:"viewer,approver,operator,author,admin,worker" doc:"viewer sees; approver answers approvals, too; operator steers tasks, too; author publishes, too; admin does everything; worker carries out jobs and nothing else"`
-	ExpiresInMS int64  `json:"expires_in_ms,omitempty" minimum:"0" maximum:"315360000000" doc:"how long it is good; 0 = until it is deleted"`
+// TokenRequest is a request to create a token.
+type TokenRequest struct {
+	Name        string `json:"name" maxLength:"64" doc:"Name of its owner or purpose: up to 64 of A-Z, a-z, 0-9, '@', '.', '_' and '-'." example:"ada"`
+	Role        string `json:"role" enum:"viewer,approver,operator,author,admin,worker" doc:"Role of the token. viewer: read. approver: also answer approvals. operator: also control tasks. author: also publish. admin: everything. worker: carry out jobs and nothing else."`
+	ExpiresInMS int64  `json:"expires_in_ms,omitempty" minimum:"0" maximum:"315360000000" doc:"Lifetime in milliseconds; 0 = until it is deleted."`
 }
 
-// TokenCreated is the answer to a CreateToken.
-type TokenCreated struct {
+// CreatedToken is the answer to a TokenRequest.
+type CreatedToken struct {
 	Token
-	Secret string `json:"secret" doc:"the token itself: it is shown this once"`
+	Secret string `json:"secret" doc:"Text of the token; no other answer contains it."`
 }

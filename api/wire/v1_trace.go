@@ -30,13 +30,13 @@ type SpanScope struct {
 
 // Span is an operation with a start and an end.
 type Span struct {
-	TraceID      string          `json:"traceId" doc:"16 bytes, in hexadecimal"`
-	SpanID       string          `json:"spanId" doc:"8 bytes, in hexadecimal"`
+	TraceID      string          `json:"traceId" doc:"16 bytes, in hexadecimal."`
+	SpanID       string          `json:"spanId" doc:"8 bytes, in hexadecimal."`
 	ParentSpanID string          `json:"parentSpanId,omitempty"`
 	Name         string          `json:"name" example:"attempt pay"`
-	Kind         int             `json:"kind" enum:"1,3,4" doc:"1 internal, 3 client (somebody is called, or attached), 4 producer (it waits in a queue)"`
+	Kind         int             `json:"kind" enum:"1,3,4" doc:"1 internal, 3 client (a call, or a job of an attached worker), 4 producer (a job in a queue)."`
 	Start        string          `json:"startTimeUnixNano" example:"1763918400000000000"`
-	End          string          `json:"endTimeUnixNano" doc:"of what goes on: now"`
+	End          string          `json:"endTimeUnixNano" doc:"End of the span; now if it is running."`
 	Attributes   []SpanAttribute `json:"attributes"`
 	Links        []SpanLink      `json:"links,omitempty"`
 	Status       SpanStatus      `json:"status"`
@@ -52,8 +52,8 @@ type SpanLink struct {
 
 // SpanStatus reports whether a span has failed.
 type SpanStatus struct {
-	Code    int    `json:"code,omitempty" enum:"0,1,2" doc:"2 = it has failed"`
-	Message string `json:"message,omitempty" doc:"the error, its first 200 bytes"`
+	Code    int    `json:"code,omitempty" enum:"0,1,2" doc:"2 = the span failed."`
+	Message string `json:"message,omitempty" doc:"Error, its first 200 bytes."`
 }
 
 // SpanAttribute is a name and a value.
@@ -65,6 +65,6 @@ type SpanAttribute struct {
 // SpanAttrValue is a text, a number or a boolean.
 type SpanAttrValue struct {
 	Text   string `json:"stringValue,omitempty"`
-	Number string `json:"intValue,omitempty" doc:"a number, as a text"`
+	Number string `json:"intValue,omitempty" doc:"Number, as a text."`
 	True   bool   `json:"boolValue,omitempty"`
 }

@@ -2,8 +2,8 @@ package wire
 
 import "encoding/json"
 
-// Worker is a registered worker as the graph routes show it.
-type Worker struct {
+// RegisteredWorker is a registered worker as the graph routes show it.
+type RegisteredWorker struct {
 	ID            string   `json:"id"`
 	URL           string   `json:"url"`
 	Services      []string `json:"services"`
@@ -31,8 +31,11 @@ const (
 	HeaderFlow    = "Troupe-Flow" // slug; absent if the flow has none
 	HeaderStep    = "Troupe-Step"
 	HeaderUnit    = "Troupe-Unit"  // of the step, from 0
-	HeaderUnits   = "Troupe-Units" // how many units it had when the job was dispatched
+	HeaderUnits   = "Troupe-Units" // number of units at the dispatch of the job
 	HeaderAttempt = "Troupe-Attempt"
+	// HeaderLabels lists the labels that the job requires, with commas between them; absent
+	// without any.
+	HeaderLabels = "Troupe-Labels"
 
 	HeaderTrace      = "Traceparent" // as in W3C Trace Context; also in requests to members
 	HeaderTraceState = "Tracestate"
@@ -47,17 +50,19 @@ const HeaderBatch = "Troupe-Batch"
 // ExecJob is one job of a batch, or the cancellation of the job at an index of an earlier request
 // with the same batch name.
 type ExecJob struct {
-	Job       string `json:"job"` // its id
-	Service   string `json:"service"`
-	Task      string `json:"task"`
-	Flow      string `json:"flow,omitempty"`
-	Step      string `json:"step"`
-	Unit      int    `json:"unit"`
-	Units     int    `json:"units"`
-	Attempt   int    `json:"attempt"`
-	Trace     string `json:"trace"`
-	State     string `json:"trace_state,omitempty"`
-	Withdrawn *int   `json:"withdrawn,omitempty"`
+	Job     string `json:"job"` // its id
+	Service string `json:"service"`
+	Task    string `json:"task"`
+	Flow    string `json:"flow,omitempty"`
+	Step    string `json:"step"`
+	Unit    int    `json:"unit"`
+	Units   int    `json:"units"`
+	Attempt int    `json:"attempt"`
+	// Labels holds the labels that the job requires.
+	Labels    []string `json:"labels,omitempty"`
+	Trace     string   `json:"trace"`
+	State     string   `json:"trace_state,omitempty"`
+	Withdrawn *int     `json:"withdrawn,omitempty"`
 	ExecRequest
 }
 

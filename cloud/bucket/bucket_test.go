@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/cloud/bucket"
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
 	"github.com/troupe-engine/troupe/internal/objects"
-	"github.com/troupe-engine/troupe/internal/objects/bucketest"
 	"github.com/troupe-engine/troupe/internal/payload"
+	"github.com/troupe-engine/troupe/internal/testing/bucketest"
 )
 
 // clouds returns functions that create a bucket of each cloud and return its URL.
@@ -103,7 +103,7 @@ func TestTasksKeepLargeValuesAndFilesInBuckets(t *testing.T) {
 			at := made(t)
 			long := strings.Repeat("long ", 1000)
 			e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + filepath.Join(
-				t.TempDir(), "x.db"), PayloadStore: at, PayloadOver: 1000, ObjectStore: at,
+				t.TempDir(), "x.db"), PayloadStore: at, PayloadThreshold: 1000, ObjectStore: at,
 				Buckets: bucket.Openers()})
 			require.NoError(t, err)
 			defer func() { require.NoError(t, e.Close()) }()
@@ -115,7 +115,7 @@ func TestTasksKeepLargeValuesAndFilesInBuckets(t *testing.T) {
 			})
 			require.NoError(t, e.Publish(t.Context(), "f",
 				[]byte("nodes: {a: {func: make}, b: {func: length, depends_on: [a], prep: "+
-					"{input_key: $deps.a}}, c: {exec_type: outside, service: object_store, "+
+					"{input_key: $deps.a}}, c: {exec_type: external, service: object_store, "+
 					"depends_on: [b]}}")))
 			id, err := e.Start(t.Context(), "f", nil)
 			require.NoError(t, err)

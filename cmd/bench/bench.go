@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/worker"
 )
 
@@ -99,6 +99,9 @@ func (b *benchRun) openEngine() error {
 	cfg := troupe.Config{Store: b.store, AllowScripts: true, Scripts: 512, IdleAfter: b.o.idleAfter(), ResumeGrace: b.o.resumeGrace()}
 	if b.o.workload == "payload" {
 		cfg.PayloadStore = "file://" + b.valuesDir()
+	}
+	if b.o.workload == "replay" {
+		cfg.KeepWarm = -1
 	}
 	engine, err := troupe.Open(b.ctx, cfg)
 	if err != nil {

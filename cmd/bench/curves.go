@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/troupe-engine/troupe/internal/plot"
+	"github.com/troupe-engine/troupe/internal/tools/plot"
 )
 
 // curves are the charts: the varied quantity, by the name in the lines of scripts/curves.sh.

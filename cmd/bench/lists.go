@@ -68,7 +68,7 @@ func listQueries(now time.Time) []string {
 		"label=customer:customer-77", "label=region:north",
 		"label=customer:customer-77&state=failed", "label=region:north&state=failed", "q=task-019",
 		"q=customer-77", "q=refused", "error=" + url.QueryEscape("failed: refused # of kind aa"),
-		"waits=approval", "waits=event", "queued=service-1", "id_prefix=task-0193", "version=1&flow=flow-1", "node=failed&state=failed",
+		"waits=approval", "waits=signal", "queued=service-1", "id_prefix=task-0193", "version=1&flow=flow-1", "node=failed&state=failed",
 		"created_from=" + at(day), "created_from=" + at(week) + "&created_to=" + at(day),
 		"ended_from=" + at(day), "duration_min=5000", "duration_max=100&flow=flow-3",
 	} {

@@ -89,9 +89,9 @@ type benchOptions struct {
 func main() {
 	var o benchOptions
 	flag.StringVar(&o.workload, "workload", "chain",
-		"chain, keyed, keyfull, fanout, latency, dagchain, diamond, dagfanout, parked, starts, "+
-			"timers, killed, signals, scripts, lists, payload, raw, history, members, together, "+
-			"idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, "+
+		"chain, code, keyed, keyfull, fanout, each, latency, dagchain, diamond, dagfanout, parked, "+
+			"starts, timers, sleepers, replay, killed, signals, scripts, lists, payload, raw, history, "+
+			"members, together, idle, failover, ork-a, ork-b, ork-c, ork-d, python; peer, table, beside, curves, "+
 			"where, figures, orktable or liststable")
 	flag.StringVar(&o.store, "store", "sqlite", `"sqlite", "postgres" (throwaway servers), "sqlite:PATH" or "postgres://…"`)
 	flag.StringVar(&o.worker, "worker", "func", "func, push, pull or attach: who carries out the steps")
@@ -158,6 +158,10 @@ var workloads = map[string]struct {
 	run                          func(*benchRun) error
 }{
 	"chain":     {5000, 64, 10, 0, (*benchRun).measureChain},
+	"code":      {5000, 64, 10, 0, (*benchRun).measureCode},
+	"each":      {10, 1, 0, 1000, (*benchRun).measureEach},
+	"sleepers":  {10_000, 64, 0, 0, (*benchRun).measureSleepers},
+	"replay":    {5, 1, 10_000, 0, (*benchRun).measureReplay},
 	"keyed":     {1000, 64, 10, 0, (*benchRun).measureKeyed},
 	"keyfull":   {500, 64, 10, 0, (*benchRun).keyFull},
 	"fanout":    {10, 1, 0, 1000, (*benchRun).measureFanout},

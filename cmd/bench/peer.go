@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // runPeer runs a benchmark of another engine on a temporary server like our own. The command finds

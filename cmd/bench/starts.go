@@ -52,9 +52,9 @@ func (b *benchRun) measureStarts() error {
 func (b *benchRun) startOverHTTP() error {
 	const start = `{"flow":"parked","params":{"order":7,"customer":"someone","note":"a start as it may be"}}`
 	if b.o.width == 1 {
-		return b.postJSON("/v1/tasks", start, http.StatusCreated, new(wire.Started))
+		return b.postJSON("/v1/tasks", start, http.StatusCreated, new(wire.StartResult))
 	}
-	var answer wire.StartedTasks
+	var answer wire.BatchStartResults
 	err := b.postJSON("/v1/tasks/starts", `{"starts":[`+start+strings.Repeat(","+start, b.o.width-1)+`]}`, http.StatusOK, &answer)
 	for i := range answer.Items {
 		if p := answer.Items[i].Problem; p != nil && err == nil {

@@ -48,7 +48,7 @@ func runNoop(input json.RawMessage) (json.RawMessage, error) {
 func (b *benchRun) execSpec() string {
 	switch b.o.worker {
 	case "push":
-		return `exec_type: http, service: noop`
+		return `exec_type: push, service: noop`
 	case "attach":
 		return `exec_type: remote, service: noop`
 	case "pull":

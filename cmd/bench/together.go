@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // measureTogether measures chain on -members members, each a process with -concurrency callers of

@@ -27,7 +27,7 @@ func members(t *testing.T) map[string][]string {
 		name, rest, _ := strings.Cut(strings.TrimSpace(line), "{")
 		labels, kind, _ := strings.Cut(rest, "}")
 		names := strings.Split(labels, ",")
-		if strings.TrimSpace(kind) != "histogram" {
+		if !strings.HasPrefix(kind, " histogram ") {
 			known[name] = names
 			continue
 		}
@@ -87,8 +87,10 @@ func requireLabel(t *testing.T, known map[string][]string, part parser.Node, lab
 func TestAlertsUseExistingMetrics(t *testing.T) {
 	groups, errs := rulefmt.ParseFile(observability+"alerts.yaml", false)
 	require.Empty(t, errs)
+	require.NotEmpty(t, groups.Groups)
 	link := regexp.MustCompile(`https://troupe\.example/ui/(\S|\{\{ \S+ \}\})+$`)
 	for _, g := range groups.Groups {
+		require.NotEmpty(t, g.Rules, g.Name)
 		for _, rule := range g.Rules {
 			checkExpr(t, rule.Expr)
 			require.Contains(t, []string{"page", "warn"}, rule.Labels["severity"], rule.Alert)

@@ -3,8 +3,8 @@ package main
 import (
 	"time"
 
+	"github.com/troupe-engine/troupe/definition/define"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // parcelFlow is a dag with a unit for each item of an order, at most two at a time. Only expensive

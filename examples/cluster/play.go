@@ -111,7 +111,7 @@ func (s *demoCluster) runCaller(ctx context.Context, n int, seen *taskRecord, nu
 func (s *demoCluster) followTask(ctx context.Context, c *client.Client, seen *taskRecord, number int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	started, err := c.Start(ctx, wire.Start{Flow: "double", Params: json.RawMessage(fmt.Sprintf(`{"number": %d}`, number))})
+	started, err := c.Start(ctx, wire.StartRequest{Flow: "double", Params: json.RawMessage(fmt.Sprintf(`{"number": %d}`, number))})
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/api/client"
-	"github.com/troupe-engine/troupe/internal/ports"
-	"github.com/troupe-engine/troupe/internal/process"
+	"github.com/troupe-engine/troupe/internal/testing/ports"
+	"github.com/troupe-engine/troupe/internal/testing/process"
 )
 
 //go:embed double.yaml

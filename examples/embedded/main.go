@@ -29,7 +29,7 @@ nodes:
   sum_up:
     exec_type: local_func
     func: sum_up
-    max_retries: 3
+    retry: {max_attempts: 4}
     prep: {input_key: $shared.letters}
     post: {output_key: summary}
 edges:

@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition"
 )
 
 var update = flag.Bool("update", false, "write the tables of fields anew")
 
 // Markers of the tables in the reference.
 const (
-	tablesBegin = "<!-- generated from flow/define/fields.go by go generate -->\n"
+	tablesBegin = "<!-- generated from definition/fields.go by go generate -->\n"
 	tablesEnd   = "<!-- end of what is generated -->\n"
 )
 
@@ -39,20 +39,20 @@ func TestTheTablesOfFieldsAreUpToDate(t *testing.T) {
 func nodeTable() string {
 	var b strings.Builder
 	b.WriteString("| field of a node | kinds of a graph | kinds of a dag |\n|---|---|---|\n")
-	for _, f := range define.NodeFields {
+	for _, f := range definition.NodeFields {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, kindsCell(f.Graph), kindsCell(f.Dag))
 	}
 	return b.String()
 }
 
 // kindsCell lists the kinds of a rule, grouped by conditions.
-func kindsCell(r define.Rule) string {
+func kindsCell(r definition.Rule) string {
 	var order []string                // order of the conditions
 	conditions := map[string]string{} // by kind
 	kinds := []string{}
 	for word := range strings.FieldsSeq(r.Kinds) {
 		kind, condition, _ := strings.Cut(word, ":")
-		text := define.Conditions[condition]
+		text := definition.Conditions[condition]
 		if before, again := conditions[kind]; again {
 			text = before + " or " + text
 		} else {
@@ -83,7 +83,7 @@ func kindsCell(r define.Rule) string {
 func flowTable() string {
 	var b strings.Builder
 	b.WriteString("| field of a flow | graph | dag |\n|---|---|---|\n")
-	for _, f := range define.FlowFields {
+	for _, f := range definition.FlowFields {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Name, f.Graph, f.Dag)
 	}
 	return b.String()
@@ -93,7 +93,7 @@ func flowTable() string {
 func overrideTable() string {
 	var b strings.Builder
 	b.WriteString("| field of an override | lists |\n|---|---|\n")
-	for _, f := range define.OverrideFields {
+	for _, f := range definition.OverrideFields {
 		fmt.Fprintf(&b, "| `%s` | `%s` |\n", f.Name, strings.Join(strings.Fields(f.Lists), "`, `"))
 	}
 	return b.String()

@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition"
 )
 
 // Files are the flows, 01-… to 25-….
@@ -58,7 +58,7 @@ type Completion struct {
 
 // Expectations reads demo/expect.yaml.
 func Expectations() ([]Expectation, error) {
-	raw, err := define.YAMLToJSON(expect)
+	raw, err := definition.YAMLToJSON(expect)
 	if err != nil {
 		return nil, fmt.Errorf("demo/expect.yaml: %w", err)
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/examples/flows"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
 	"github.com/troupe-engine/troupe/worker"
 	"github.com/troupe-engine/troupe/worker/demo"
 )

@@ -38,7 +38,7 @@ type flowRun struct {
 // Play starts a task of the flow with this slug, performs its actions, and follows it to its end.
 // It calls look for every event. The Outcome contains the task's id as soon as it has started.
 func (e *Expectation) Play(ctx context.Context, server *client.Client, slug string, look func(*wire.Event)) (*Outcome, error) {
-	started, err := server.Start(ctx, wire.Start{Flow: slug, Params: e.Params, Input: e.Input})
+	started, err := server.Start(ctx, wire.StartRequest{Flow: slug, Params: e.Params, Input: e.Input})
 	if err != nil {
 		return &Outcome{}, err
 	}
@@ -98,7 +98,7 @@ func (p *flowRun) handleEvent(ctx context.Context, e *wire.Event) {
 		}
 		for _, c := range p.Complete {
 			if c.Step == e.Node {
-				unit := wire.Complete{StepName: wire.StepName{Step: c.Step, Scope: e.Scope}, Unit: c.Unit, Output: c.Output, Error: c.Error}
+				unit := wire.CompleteRequest{StepName: wire.StepName{Step: c.Step, Scope: e.Scope}, Unit: c.Unit, Output: c.Output, Error: c.Error}
 				p.startAction(func() error { _, err := p.server.Complete(ctx, p.out.ID, unit); return err })
 			}
 		}

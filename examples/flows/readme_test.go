@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/definition"
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
-	"github.com/troupe-engine/troupe/flow/define"
 )
 
 func reference(t *testing.T) string {
@@ -69,7 +69,7 @@ func TestTheReferenceNamesEveryField(t *testing.T) {
 			}
 		}
 	}
-	look(reflect.TypeFor[define.Definition]())
+	look(reflect.TypeFor[definition.Definition]())
 }
 
 func TestTheReferenceListsEveryExample(t *testing.T) {

@@ -35,7 +35,7 @@ nodes:
   send:
     exec_type: local_func
     func: send
-    max_retries: 3
+    retry: {max_attempts: 4}
     prep: {input_key: $shared.sum}
     post: {output_key: sent}
 edges:

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe"
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition/define"
 )
 
 type order struct{ ID, Card string }
@@ -37,7 +37,7 @@ func run(ctx context.Context, store string, o order) error {
 	b := define.NewGraph("order").Result("sent")
 	reserved := b.Node("reserve").Func("reserve")
 	approved := b.Approval("approve", define.Shared("approved"))
-	charged := b.Node("charge").Func("charge").Retries(3, 10*time.Millisecond)
+	charged := b.Node("charge").Func("charge").Retry(4, 10*time.Millisecond)
 	shipped := b.Node("ship").Func("ship").From(reserved.Output()).To("sent")
 	reserved.Then(approved).On("approved", charged)
 	charged.Then(shipped)

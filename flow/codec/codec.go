@@ -262,6 +262,9 @@ func Pointer[T any](c *Codec, p **T, code func(*Codec, *T)) {
 // Map codes the keys in order, so that equal maps give equal bytes.
 func Map[T any](c *Codec, m *map[string]T, code func(*Codec, *T)) {
 	n := c.codeLength(len(*m))
+	if n == 0 {
+		return // without an allocation for the keys
+	}
 	if !c.reading {
 		for _, key := range slices.Sorted(maps.Keys(*m)) {
 			value := (*m)[key]

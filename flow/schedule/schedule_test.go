@@ -313,6 +313,7 @@ func TestInvalidSpecsAreRejectedWithFieldAndAdvice(t *testing.T) {
 		{Spec{Cron: "@often"}, "cron", "@every 15m"},
 		{Spec{Cron: "@daily", EveryMS: 1000}, "every", "leave one of them out"},
 		{Spec{EveryMS: 10}, "every", "is shorter than 1s"},
+		{Spec{Cron: "@every 10ms"}, "cron", "is shorter than 1s: write 1s or more"},
 		{Spec{Cron: "@daily", Timezone: "Europe/Bonn"}, "timezone", "there is no time zone"},
 		{Spec{Cron: "@daily", CatchUp: "some"}, "catchup", "write one, none or all"},
 		{Spec{Cron: "@daily", Overlap: "wait"}, "overlap", "write allow, skip, queue or cancel_running"},

@@ -129,6 +129,10 @@ func (f Faults) Err() error {
 
 // Read parses a spec. The error is of type Faults.
 func Read(s Spec) (*Rule, error) {
+	interval := "every" // field that holds the interval
+	if s.Cron != "" {
+		interval = "cron"
+	}
 	s = s.OrDefault()
 	r, faults := &Rule{spec: s}, Faults{}
 	var err error
@@ -143,7 +147,7 @@ func Read(s Spec) (*Rule, error) {
 	case s.EveryMS == 0:
 		faults.Add("cron", "nothing says when it fires: write cron, such as 30 2 * * *, or every, such as 15m")
 	case s.EveryMS < MinEvery.Milliseconds():
-		faults.Add("every", "is shorter than %s", MinEvery)
+		faults.Add(interval, "the interval is shorter than %s: write 1s or more, such as 15m", MinEvery)
 	}
 	if s.Cron == "" && s.EveryMS != 0 && s.DST != "" {
 		faults.Add("dst", "means nothing beside every, for which clocks that are put forward or back do not matter: leave it out")

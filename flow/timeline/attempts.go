@@ -4,7 +4,7 @@ import "github.com/troupe-engine/troupe/flow"
 
 // addAttemptEvent adds an event about attempts of a lane.
 func (t *Timeline) addAttemptEvent(l *Lane, e *flow.Event) {
-	if e.Type == flow.AttemptsStarted {
+	if e.Type == flow.AttemptsDispatched {
 		for unit := e.Unit; unit < e.Unit+e.Total; unit++ {
 			t.addStarted(l, e, unit)
 		}
@@ -16,12 +16,12 @@ func (t *Timeline) addAttemptEvent(l *Lane, e *flow.Event) {
 	}
 	a := &l.attempts[i]
 	switch e.Type {
-	case flow.AttemptClaimed, flow.AttemptBegun:
+	case flow.AttemptClaimed, flow.AttemptStarted:
 		l.noteBegun(a, e)
-	case flow.AttemptReturned:
+	case flow.AttemptRequeued:
 		l.startWait(a, "worker", e.At)
 	case flow.AttemptDeferred:
-		l.startWait(a, "outside", e.At)
+		l.startWait(a, flow.WaitsExternal, e.At)
 	case flow.PermitGranted:
 		t.noteGranted(l, a, e)
 	case flow.AttemptEnded:
@@ -85,7 +85,7 @@ func (l *Lane) startWait(a *Attempt, word string, at int64) {
 
 // noteBegun records that a carrier started an attempt. A wait for external work continues.
 func (l *Lane) noteBegun(a *Attempt, e *flow.Event) {
-	elsewhere := e.Type == flow.AttemptBegun && e.Until > 0
+	elsewhere := e.Type == flow.AttemptStarted && e.Until > 0
 	if !elsewhere {
 		l.endWait(a, e.At)
 	}

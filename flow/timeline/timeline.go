@@ -39,7 +39,7 @@ type Lane struct {
 
 // Wait is a period without work.
 type Wait struct {
-	For   string // approval, signal, timer, manual, worker, outside, retry, permit, delay, resume
+	For   string // approval, signal, timer, manual, worker, external, retry, permit, delay, resume
 	Start int64
 	End   int64 // 0 = not over
 }

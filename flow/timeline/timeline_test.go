@@ -8,7 +8,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/timeline"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 type event = flow.Event
@@ -49,16 +49,16 @@ func lines(told timeline.Told) (list []string) {
 }
 
 func TestExternalJobsAreWaitsUntilTheirEnd(t *testing.T) {
-	line := fold(t, "start: a\nnodes: {a: {exec_type: outside, service: s}}", "",
+	line := fold(t, "start: a\nnodes: {a: {exec_type: external, service: s}}", "",
 		at(10, flow.TaskCreated, "", event{}), at(11, flow.StepEntered, "a", event{Total: 1}),
-		at(12, flow.AttemptsStarted, "a", event{Attempt: 1, Total: 1}),
+		at(12, flow.AttemptsDispatched, "a", event{Attempt: 1, Total: 1}),
 		at(13, flow.AttemptDeferred, "a", event{Attempt: 1,
 			Input: []byte(`[{"service":"s","id":"j","pending":true}]`)}),
-		at(20, flow.AttemptBegun, "a", event{Attempt: 1, Until: 18}),
+		at(20, flow.AttemptStarted, "a", event{Attempt: 1, Until: 18}),
 		at(30, flow.AttemptEnded, "a", event{Attempt: 1, Status: "ok"}),
 		at(30, flow.StepEnded, "a", event{}), at(30, flow.TaskEnded, "", event{Status: "completed"}))
 	told := line.Tell(timeline.Window{Now: 40})
-	require.Equal(t, []string{"*a#1 11-30 completed outside 13-30 [0.1 12-30 ok]"}, lines(told))
+	require.Equal(t, []string{"*a#1 11-30 completed external 13-30 [0.1 12-30 ok]"}, lines(told))
 	require.EqualValues(t, 18, told.Lanes[0].Attempts[0].Begun)
 }
 
@@ -73,9 +73,9 @@ edges: [{from: pay, action: default, to: ok}]
 func TestVisitsHaveTheirAttemptsAndWaits(t *testing.T) {
 	line := fold(t, queued, "",
 		at(10, flow.TaskCreated, "", event{}), at(11, flow.StepEntered, "pay", event{Total: 1}),
-		at(12, flow.AttemptsStarted, "pay", event{Attempt: 1, Total: 1}), at(15, flow.AttemptClaimed, "pay", event{Attempt: 1}),
+		at(12, flow.AttemptsDispatched, "pay", event{Attempt: 1, Total: 1}), at(15, flow.AttemptClaimed, "pay", event{Attempt: 1}),
 		at(20, flow.AttemptEnded, "pay", event{Attempt: 1, Status: "error", Error: "no", Due: 30}),
-		at(31, flow.AttemptsStarted, "pay", event{Attempt: 2, Total: 1}))
+		at(31, flow.AttemptsDispatched, "pay", event{Attempt: 2, Total: 1}))
 	require.Equal(t, []string{"*pay#1 11-0 running worker 12-15 retry 20-31 worker 31-0 [0.1 " +
 		"12-20 error] [0.2 31-0 running]"}, lines(line.Tell(timeline.Window{Now: 40})))
 	for _, e := range []event{
@@ -130,7 +130,7 @@ nodes:
 	events := []event{
 		at(1, flow.TaskCreated, "", event{}), at(2, flow.StepEntered, "order", event{}),
 		at(3, flow.StepEntered, "ship", event{Scope: "order#1", Total: 1}),
-		at(4, flow.AttemptsStarted, "ship", event{Scope: "order#1", Attempt: 1, Total: 1}),
+		at(4, flow.AttemptsDispatched, "ship", event{Scope: "order#1", Attempt: 1, Total: 1}),
 		at(9, flow.StepEnded, "order", event{Error: "too late"}),
 	}
 	told := fold(t, inside, "order#1", events...).Tell(timeline.Window{Now: 20})
@@ -144,7 +144,7 @@ nodes:
 func TestManyAttemptsAreCountedInBins(t *testing.T) {
 	const units = 100_000
 	events := []event{at(1, flow.TaskCreated, "", event{}),
-		at(1, flow.StepEntered, "pay", event{Total: units}), at(2, flow.AttemptsStarted, "pay",
+		at(1, flow.StepEntered, "pay", event{Total: units}), at(2, flow.AttemptsDispatched, "pay",
 			event{Attempt: 1, Total: units})}
 	for i := range units {
 		e := at(2+int64(i), flow.AttemptEnded, "pay", event{Unit: i, Attempt: 1, Status: "ok"})
@@ -178,7 +178,7 @@ func TestMemoryAndOutputAreBounded(t *testing.T) {
 	const visits = 100_000
 	for i := range visits {
 		for _, e := range []event{at(int64(2+i), flow.StepEntered, "pay",
-			event{Visit: i + 1, Total: 1}), at(int64(2+i), flow.AttemptsStarted, "pay",
+			event{Visit: i + 1, Total: 1}), at(int64(2+i), flow.AttemptsDispatched, "pay",
 			event{Visit: i + 1, Attempt: 1, Total: 1}), at(int64(3+i), flow.StepEnded, "pay",
 			event{Visit: i + 1})} {
 			line.Add(&e)

@@ -153,7 +153,7 @@ func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 	if last == nil {
 		return path
 	}
-	if t.plan == nil || t.plan.Mode() == flow.ModeGraph {
+	if t.plan == nil || t.plan.Dag == nil {
 		for _, l := range t.lanes { // each one follows the one before
 			path[l] = true
 		}

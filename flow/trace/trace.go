@@ -243,7 +243,7 @@ func (t *Trace) addAttemptEvent(e *flow.Event) {
 	if st == nil {
 		return
 	}
-	if e.Type == flow.AttemptsStarted {
+	if e.Type == flow.AttemptsDispatched {
 		for unit := e.Unit; unit < e.Unit+e.Total; unit++ {
 			if st.live[unit] == nil {
 				if t.isFull() {
@@ -262,7 +262,7 @@ func (t *Trace) addAttemptEvent(e *flow.Event) {
 	switch e.Type {
 	case flow.AttemptClaimed:
 		s.Worker = e.Worker
-	case flow.AttemptReturned, flow.AttemptPassed, flow.PermitGranted:
+	case flow.AttemptRequeued, flow.AttemptMoved, flow.PermitGranted:
 		s.Worker, s.Member = e.Worker, cmp.Or(e.Carrier, s.Member)
 	case flow.AttemptEnded:
 		s.Worker, s.Error, s.Failed = cmp.Or(e.Worker, s.Worker), e.Error,
@@ -282,7 +282,7 @@ func (t *Trace) attemptSpan(e *flow.Event, unit int) *Span {
 		x := execOf(n, unit)
 		s.Service = x.Service
 		switch x.Type {
-		case flow.ExecHTTP, flow.ExecRemote:
+		case flow.ExecPush, flow.ExecRemote:
 			s.Kind = Client
 		case flow.ExecQueue:
 			s.Kind = Producer

@@ -9,7 +9,7 @@ import (
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/trace"
-	"github.com/troupe-engine/troupe/internal/flowtest"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 const order = `
@@ -56,8 +56,8 @@ func TestATaskHasSpansWhileItRunsAndAtItsEnd(t *testing.T) {
 	require.Equal(t, []string{"start  10-10  ", "task  10-40 running ", "step pay 11-40 running ",
 		"attempt pay 12-20 error no", "attempt pay 30-40 running "}, told(tr, 40,
 		at(10, flow.TaskCreated, "", 0), at(11, flow.StepEntered, "pay", 0, total(1)),
-		at(12, flow.AttemptsStarted, "pay", 1, total(1)), at(20, flow.AttemptEnded, "pay", 1, failed("no")),
-		at(30, flow.AttemptsStarted, "pay", 2, total(1))))
+		at(12, flow.AttemptsDispatched, "pay", 1, total(1)), at(20, flow.AttemptEnded, "pay", 1, failed("no")),
+		at(30, flow.AttemptsDispatched, "pay", 2, total(1))))
 	end := told(tr, 99, at(41, flow.AttemptEnded, "pay", 2, status("ok")), at(42, flow.StepEnded, "pay", 0),
 		at(42, flow.StepEntered, "ok", 0), at(60, flow.TaskEnded, "", 0, status("canceled")))
 	require.Equal(t, []string{"start  10-10  ", "task  10-60 canceled ",
@@ -87,7 +87,7 @@ func TestManyUnitsIncludeTheFailedAndTheSlowest(t *testing.T) {
 	const units = 5000
 	tr := trace.New("t", nil)
 	events := []flow.Event{at(1, flow.TaskCreated, "", 0), at(1, flow.StepEntered, "each", 0,
-		total(units)), at(2, flow.AttemptsStarted, "each", 1, total(units))}
+		total(units)), at(2, flow.AttemptsDispatched, "each", 1, total(units))}
 	for i := range units {
 		e := at(10+int64(i), flow.AttemptEnded, "each", 1, unit(i), status("ok"))
 		if i%1000 == 7 {
@@ -113,7 +113,7 @@ func TestATaskHasNoMoreThanAThousandSpans(t *testing.T) {
 	for i := range 20_000 {
 		node := fmt.Sprint("n", i)
 		for _, e := range []flow.Event{at(2, flow.StepEntered, node, 0, total(1)),
-			at(3, flow.AttemptsStarted, node, 1, total(1)), at(4, flow.AttemptEnded, node, 1,
+			at(3, flow.AttemptsDispatched, node, 1, total(1)), at(4, flow.AttemptEnded, node, 1,
 				status("ok")), at(5, flow.StepEnded, node, 0)} {
 			if i == 9999 && e.Error == "" && e.Type == flow.AttemptEnded {
 				failed("no")(&e)
@@ -130,7 +130,7 @@ func TestATaskHasNoMoreThanAThousandSpans(t *testing.T) {
 func TestInnerSpansEndWithTheirStep(t *testing.T) {
 	in := func(e *flow.Event) { e.Scope = "sub#1" }
 	lines := told(trace.New("t", nil), 99, at(1, flow.TaskCreated, "", 0), at(2, flow.StepEntered, "sub", 0),
-		at(3, flow.StepEntered, "a", 0, in, total(1)), at(4, flow.AttemptsStarted, "a", 1, in, total(1)),
+		at(3, flow.StepEntered, "a", 0, in, total(1)), at(4, flow.AttemptsDispatched, "a", 1, in, total(1)),
 		at(9, flow.StepEnded, "sub", 0, func(e *flow.Event) { e.Error = "timeout" }))
 	require.Equal(t, []string{"start  1-1  ", "task  1-99 running ", "step sub 2-9 failed timeout",
 		"step a 3-9 canceled ", "attempt a 4-9 canceled "}, lines)
@@ -174,7 +174,7 @@ func TestHeldSpansAreBounded(t *testing.T) {
 	}
 	add(at(10, flow.TaskCreated, "", 0), at(11, flow.StepEntered, "pay", 0, total(1_000_000)))
 	for n := range 100 {
-		add(at(12, flow.AttemptsStarted, "pay", 1, unit(10_000*n), total(10_000)))
+		add(at(12, flow.AttemptsDispatched, "pay", 1, unit(10_000*n), total(10_000)))
 		require.LessOrEqual(t, tr.Held(), 32*trace.MaxSpans)
 	}
 	for n := range 50_000 {

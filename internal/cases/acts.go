@@ -83,7 +83,7 @@ func actWords(a *rehearse.Act) string {
 }
 
 // simpleActs are the acts that need no argument.
-var simpleActs = []rehearse.ActKind{rehearse.ActCancel, rehearse.ActCancelGently, rehearse.ActPause,
+var simpleActs = []rehearse.ActKind{rehearse.ActCancel, rehearse.ActCancelGracefully, rehearse.ActPause,
 	rehearse.ActResume, rehearse.ActRetry, rehearse.ActApprove, rehearse.ActReject}
 
 // readActs reads an act: a word, or a mapping with its argument.
@@ -92,7 +92,7 @@ func (r *caseReader) readActs(n *yaml.Node) (all []rehearse.Act) {
 		kind := rehearse.ActKind(n.Value)
 		if !slices.Contains(simpleActs, kind) {
 			r.reportUnknown(n, "act", n.Value, []string{"approve", "reject", "cancel",
-				"cancel_gently", "pause", "resume", "retry", "{signal: {KEY: VALUE}}",
+				"cancel_gracefully", "pause", "resume", "retry", "{signal: {KEY: VALUE}}",
 				"{answer: VALUE}", "{complete: {NODE: OUTPUT}}", "{fail: {NODE: TEXT}}",
 				"{append: {NODE: [ITEM]}}"})
 		}

@@ -18,7 +18,7 @@ on_error: fail
 nodes:
   reserve: {service: stock, prep: {input_key: $params.order}, post: {output_key: reservation}, compensate: release}
   approve: {kind: approval, params: {approval_key: $shared.decision}, timeout_ms: 604800000}
-  charge: {service: charge, max_retries: 2, wait_ms: 3600000, prep: {input_map: {amount: $params.amount}}, post: {output_key: payment}}
+  charge: {service: charge, retry: {max_attempts: 3, delay: 1h}, prep: {input_map: {amount: $params.amount}}, post: {output_key: payment}}
   ship: {service: ship}
   refuse: {service: refuse}
   release: {service: release, prep: {input_key: $input.output}}

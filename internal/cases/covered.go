@@ -7,8 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/troupe-engine/troupe/definition/show"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/show"
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 

@@ -92,7 +92,7 @@ func (s *stage) play(c *cases.Case) (happened []string, end *troupe.Result) {
 		require.NoError(s, err)
 		happened = append(happened, fact{flow.EventType(e.Type), e.Scope, e.Node, e.Visit, e.Unit,
 			e.Attempt, e.State, e.Action, e.Next, e.Error, e.Reason,
-			e.Input, e.InputRef, e.Output, e.Params, e.Total, e.Kept, e.Key}.text()...)
+			e.Input, e.InputRef, e.Output, e.Params, e.Total, e.ReusedUnits, e.Key}.text()...)
 		if e.Type == string(flow.StepEntered) && e.Node == "approve" {
 			require.NoError(s, s.Signal(s.Context(), id, "decision", !strings.Contains(c.Name, "refused")))
 		}
@@ -118,7 +118,7 @@ type fact struct {
 // text returns the comparable form of a fact. Facts about workers are omitted.
 func (f fact) text() []string {
 	switch f.Type {
-	case flow.AttemptBegun, flow.AttemptClaimed, flow.AttemptExtended, flow.AttemptNoted, flow.AttemptPassed, flow.AttemptReturned:
+	case flow.AttemptStarted, flow.AttemptClaimed, flow.AttemptExtended, flow.AttemptStatusChanged, flow.AttemptMoved, flow.AttemptRequeued:
 		return nil
 	}
 	return []string{fmt.Sprintf("%s %s/%s#%d[%d] attempt %d: %s %q next %q error %q reason %q "+

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/troupe-engine/troupe/definition"
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
-	"github.com/troupe-engine/troupe/flow/define"
 )
 
 // File is a file of cases with the flow they test.
@@ -27,7 +27,7 @@ type Mistakes []Mistake
 // Mistake is a mistake in a file.
 type Mistake struct {
 	File string
-	define.Problem
+	definition.Problem
 }
 
 func (m Mistakes) Error() string {
@@ -144,7 +144,7 @@ func (f *File) findFlow(named, of string) error {
 }
 
 // Load compiles the definition in a file.
-func Load(path string) (*flow.Plan, define.Problems, error) {
+func Load(path string) (*flow.Plan, definition.Problems, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
@@ -153,12 +153,12 @@ func Load(path string) (*flow.Plan, define.Problems, error) {
 }
 
 // Compile compiles a definition. Embedded flows are looked up by name in the folder.
-func Compile(text []byte, folder string) (*flow.Plan, define.Problems, error) {
-	d, err := define.Parse(text)
+func Compile(text []byte, folder string) (*flow.Plan, definition.Problems, error) {
+	d, err := definition.Parse(text)
 	if d == nil {
-		return nil, err.(define.Problems), nil
+		return nil, err.(definition.Problems), nil
 	}
-	embedding := define.Embedding{Lookup: func(name string) ([]byte, error) { return lookupFlow(folder, name) }}
+	embedding := definition.Embedding{Lookup: func(name string) ([]byte, error) { return lookupFlow(folder, name) }}
 	if _, err := embedding.Embed(d, []byte("{}")); err != nil {
 		return nil, nil, err
 	}
@@ -181,12 +181,12 @@ func lookupFlow(folder, name string) ([]byte, error) {
 		case ending == ".json":
 			return text, nil
 		}
-		return define.YAMLToJSON(text)
+		return definition.YAMLToJSON(text)
 	}
 	return nil, nil
 }
 
-func toMistakes(path string, problems define.Problems) (all Mistakes) {
+func toMistakes(path string, problems definition.Problems) (all Mistakes) {
 	for _, p := range problems {
 		all = append(all, Mistake{path, p})
 	}

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
@@ -32,7 +32,7 @@ type Case struct {
 
 // Read reads the cases of a text. The function names returns the names used in a flow. The result
 // flow is the file named by the text, "" if none.
-func Read(text []byte, names func(flow string) *Names) (flow string, all []*Case, problems define.Problems) {
+func Read(text []byte, names func(flow string) *Names) (flow string, all []*Case, problems definition.Problems) {
 	r := &caseReader{reader: &reader{}}
 	docs := r.readDocuments(text)
 	for _, doc := range docs { // the names of the flow are needed first

@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
@@ -27,7 +27,7 @@ var faultKinds = []rehearse.FaultKind{rehearse.FaultLate, rehearse.FaultEarly, r
 	rehearse.FaultCrash, rehearse.FaultLost, rehearse.FaultRestart, rehearse.FaultError, rehearse.FaultDown}
 
 // ReadSchedule parses the text of Written. An empty text is a schedule without faults.
-func ReadSchedule(text []byte) (rehearse.Schedule, define.Problems) {
+func ReadSchedule(text []byte) (rehearse.Schedule, definition.Problems) {
 	r := &caseReader{reader: &reader{}}
 	all := rehearse.Schedule{}
 	for _, doc := range r.readDocuments(text) {

@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/internal/cases"
 )
 
@@ -33,7 +33,7 @@ func schemaOf(t *testing.T) *jsonschema.Schema {
 // value returns a case file as editors see it.
 func value(t *testing.T, text string) any {
 	t.Helper()
-	b, err := define.YAMLToJSON([]byte(text))
+	b, err := definition.YAMLToJSON([]byte(text))
 	require.NoError(t, err)
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/troupe-engine/troupe/flow/define"
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
@@ -27,12 +27,12 @@ func placeOf(n *yaml.Node) Place { return Place{n.Line, n.Column} }
 
 // reader reads a file and collects its mistakes.
 type reader struct {
-	problems define.Problems
+	problems definition.Problems
 }
 
 // reportError adds a mistake.
 func (r *reader) reportError(n *yaml.Node, format string, args ...any) {
-	p := define.Problem{Severity: define.SeverityError, Msg: fmt.Sprintf(format, args...)}
+	p := definition.Problem{Severity: definition.SeverityError, Msg: fmt.Sprintf(format, args...)}
 	if n != nil {
 		p.Line, p.Column = n.Line, n.Column
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
 // spell is an addition that rejects its configuration.
@@ -24,7 +25,7 @@ func TestAProgramIsItsNameAndWhatItAddsToMembers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	call := func(args ...string) result {
 		var stdout, stderr bytes.Buffer
-		code := programVariant{"troupe-more", []Addition{&spell{}}}.runCommand(t.Context(), args, strings.NewReader(""), &stdout, &stderr)
+		code := runCommandLine(t.Context(), console.Program{Name: "troupe-more", Additions: []console.Addition{&spell{}}}, args, strings.NewReader(""), &stdout, &stderr)
 		return result{code, stdout.String(), stderr.String()}
 	}
 	for _, command := range []string{"serve", "dev"} {

@@ -24,7 +24,7 @@ func TestApprovalsAreListedAndAnswered(t *testing.T) {
 	require.Equal(t, 0, cmd("task", "cancel", second).code)
 	got := cmd("approval", "answer", "", "approve")
 	require.Equal(t, exitUsage, got.code, "the only one that is open is not the one that is meant")
-	require.Contains(t, got.stderr, "<approval>: it is empty")
+	require.Contains(t, got.stderr, "<approval> is empty")
 	second = start()
 	require.Eventually(t, func() bool { return strings.Contains(cmd("approval", "list").stdout, second) },
 		time.Minute, 10*time.Millisecond)
@@ -33,11 +33,11 @@ func TestApprovalsAreListedAndAnswered(t *testing.T) {
 	require.Regexp(t, `^http://\S+/ui/approve/`+first+`\.1\.\S+#\S+\n$`, link.stdout, link.stderr)
 	got = cmd("approval", "link", first, "--name", "Bo", "--expires", "500ms")
 	require.Equal(t, exitUsage, got.code, got.stdout)
-	require.Contains(t, got.stderr, "a second at least")
+	require.Contains(t, got.stderr, "use at least 1s")
 	got = cmd("approval", "answer", first, "approve", "--key", "nobody's")
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "asks for no approval with the key nobody's")
-	whole := parse[wire.Page[wire.Approval]](t, cmd("approval", "list", "--q", first, "-o", "json").stdout).Items[0]
+	require.Contains(t, got.stderr, "has no open approval with the key nobody's")
+	whole := parse[wire.Page[wire.Approval]](t, cmd("approval", "list", "--search", first, "-o", "json").stdout).Items[0]
 	got = cmd("approval", "answer", whole.ID, "approve", "--key", "nobody's")
 	require.Equal(t, exitUsage, got.code, got.stdout)
 	require.Contains(t, got.stderr, "has the key "+whole.Key+", not nobody's")
@@ -53,10 +53,11 @@ func TestApprovalsAreListedAndAnswered(t *testing.T) {
 
 	got = cmd("approval", "answer", first, "approve")
 	require.Equal(t, 2, got.code)
-	require.Contains(t, got.stderr, "waits for nobody's approval")
+	require.Contains(t, got.stderr, "has no open approval")
 	require.Equal(t, 2, cmd("approval", "answer", first).code)
-	id := parse[wire.Page[wire.Approval]](t, cmd("approval", "list", "--state", "answered", "--q", first, "-o", "json").stdout).Items[0].ID
+	id := parse[wire.Page[wire.Approval]](t, cmd("approval", "list", "--state", "answered",
+		"--search", first, "-o", "json").stdout).Items[0].ID
 	got = cmd("approval", "answer", id, "reject", "--by", "bo")
 	require.Equal(t, 1, got.code)
-	require.Contains(t, got.stderr, "ada answered before")
+	require.Contains(t, got.stderr, "already answered by ada at")
 }

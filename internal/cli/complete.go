@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +13,10 @@ import (
 
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/cli/console"
+	"github.com/troupe-engine/troupe/internal/cli/operate"
+	"github.com/troupe-engine/troupe/internal/cli/schedules"
+	"github.com/troupe-engine/troupe/internal/cli/tasks"
 )
 
 // completeCmd returns completions for words that are not part of the command line's model: flows,
@@ -19,14 +24,14 @@ import (
 // kind of its values. It prints one candidate per line, with a tab and a short description, and
 // nothing if no server answers.
 type completeCmd struct {
-	remoteFlags
-	Words []string `arg:"" optional:"" passthrough:"" help:"What was typed behind troupe; the last word may be empty or not yet whole."`
+	console.RemoteFlags
+	Words []string `arg:"" optional:"" passthrough:"" help:"Words typed after the program name; the last one may be incomplete."`
 }
 
 // completeTime is how long a completion may take.
 const completeTime = 2 * time.Second
 
-func (c *completeCmd) Run(ctx context.Context, a *app) error {
+func (c *completeCmd) Run(ctx context.Context, a *console.App) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
@@ -34,17 +39,17 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 	if len(words) == 0 {
 		return nil
 	}
-	l := readLine(a.newParser(a.newCommandTree()).Model.Node, words, c.remoteFlags)
+	l := readLine(newParser(a.Program, newCommandTree(a.Program)).Model.Node, words, c.RemoteFlags)
 	find, known := completions[l.kind]
 	if l.kind == "input" && len(l.named) > 0 {
-		find, known = a.inputsOf(l.named[0]), true
+		find, known = inputsOf(l.named[0]), true
 	}
 	if !known {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
-	server, err := l.remote.newClient()
+	server, err := l.remote.NewClient()
 	if err != nil {
 		return nil
 	}
@@ -53,7 +58,7 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 		return nil // an error must not disturb the user's typing
 	}
 	for _, f := range found {
-		fmt.Fprintln(a.stdout, strings.TrimRight(sanitizeText(f.id)+"\t"+sanitizeText(f.about), "\t"))
+		fmt.Fprintln(a.Stdout, strings.TrimRight(console.SanitizeText(f.ID)+"\t"+console.SanitizeText(f.About), "\t"))
 	}
 	return nil
 }
@@ -61,12 +66,12 @@ func (c *completeCmd) Run(ctx context.Context, a *app) error {
 // partialCommand is an incomplete command line.
 type partialCommand struct {
 	kind   string // kind of the next word; "" if there is nothing to ask for
-	remote remoteFlags
+	remote console.RemoteFlags
 	named  []string // arguments before it, such as the flow
 }
 
 // readLine finds the kind of the last word, and the server to ask.
-func readLine(n *kong.Node, words []string, otherwise remoteFlags) (l partialCommand) {
+func readLine(n *kong.Node, words []string, otherwise console.RemoteFlags) (l partialCommand) {
 	l.remote = otherwise
 	last, at := len(words)-1, 0
 	for i := 0; i < last; i++ {
@@ -136,77 +141,88 @@ func flagNamed(n *kong.Node, name string) *kong.Flag {
 }
 
 // completions holds, for each kind, the function that returns candidates for the typed text.
-var completions = map[string]func(ctx context.Context, server *client.Client, typed string) ([]idCandidate, error){
-	"flow": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
-		flows, err := server.Flows(ctx, client.Paging{Limit: pageSize})
-		return listCandidates(flows, err, func(f *wire.Flow) idCandidate { return idCandidate{orElse(f.Slug, f.ID), f.Name} })
+var completions = map[string]func(ctx context.Context, server *client.Client, typed string) ([]console.Candidate, error){
+	"flow": func(ctx context.Context, server *client.Client, _ string) ([]console.Candidate, error) {
+		page, err := server.Flows(ctx, client.Paging{Limit: console.PageSize})
+		return listCandidates(page, err, func(f *wire.Flow) console.Candidate {
+			return console.Candidate{ID: cmp.Or(f.Slug, f.ID), About: f.Name}
+		})
 	},
-	"task": func(ctx context.Context, server *client.Client, typed string) ([]idCandidate, error) {
-		tasks, err := server.Tasks(ctx, client.TaskQuery{IDPrefix: typed, Paging: client.Paging{Limit: 100}})
-		return listCandidates(tasks, err, func(t *wire.TaskSummary) idCandidate { return idCandidate{t.ID, t.Flow + " " + stateOf(t)} })
+	"task": func(ctx context.Context, server *client.Client, typed string) ([]console.Candidate, error) {
+		page, err := server.Tasks(ctx, client.TaskQuery{IDPrefix: typed, Paging: client.Paging{Limit: 100}})
+		return listCandidates(page, err, func(t *wire.TaskSummary) console.Candidate {
+			return console.Candidate{ID: t.ID, About: t.Flow + " " + console.FormatState(t)}
+		})
 	},
-	"worker": func(ctx context.Context, server *client.Client, typed string) ([]idCandidate, error) {
-		workers, err := server.WorkerPage(ctx, client.WorkerQuery{IDPrefix: typed, Paging: client.Paging{Limit: pageSize}})
-		return listCandidates(workers, err, func(w *wire.KnownWorker) idCandidate { return idCandidate{w.ID, w.State} })
+	"worker": func(ctx context.Context, server *client.Client, typed string) ([]console.Candidate, error) {
+		page, err := server.WorkerPage(ctx, client.WorkerQuery{IDPrefix: typed, Paging: client.Paging{Limit: console.PageSize}})
+		return listCandidates(page, err, func(w *wire.Worker) console.Candidate { return console.Candidate{ID: w.ID, About: w.State} })
 	},
-	"job": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
-		jobs, err := server.Jobs(ctx, client.Paging{Limit: pageSize})
-		return listCandidates(jobs, err, func(j *wire.WaitingJob) idCandidate { return idCandidate{j.ID, j.Service + " " + j.State} })
+	"job": func(ctx context.Context, server *client.Client, _ string) ([]console.Candidate, error) {
+		jobs, err := server.Jobs(ctx, client.Paging{Limit: console.PageSize})
+		return listCandidates(jobs, err, func(j *wire.WaitingJob) console.Candidate {
+			return console.Candidate{ID: j.ID, About: j.Service + " " + j.State}
+		})
 	},
-	"schedule": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
-		list, err := server.Schedules(ctx, "", client.Paging{Limit: pageSize})
-		return listCandidates(list, err, func(s *wire.Schedule) idCandidate { return idCandidate{s.Name, s.Flow + " " + formatTiming(s)} })
+	"schedule": func(ctx context.Context, server *client.Client, _ string) ([]console.Candidate, error) {
+		list, err := server.Schedules(ctx, "", client.Paging{Limit: console.PageSize})
+		return listCandidates(list, err, func(s *wire.Schedule) console.Candidate {
+			return console.Candidate{ID: s.Name, About: s.Flow + " " + schedules.FormatTiming(s)}
+		})
 	},
 	"service": serviceCandidates,
-	"hook": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
-		hooks, err := server.Hooks(ctx, client.Paging{Limit: pageSize})
-		return listCandidates(hooks, err, func(h *wire.Hook) idCandidate { return idCandidate{h.Name, doesHook(h)} })
+	"hook": func(ctx context.Context, server *client.Client, _ string) ([]console.Candidate, error) {
+		hooks, err := server.Hooks(ctx, client.Paging{Limit: console.PageSize})
+		return listCandidates(hooks, err, func(h *wire.Hook) console.Candidate {
+			return console.Candidate{ID: h.Name, About: operate.DescribeHook(h)}
+		})
 	},
-	"member": func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
+	"member": func(ctx context.Context, server *client.Client, _ string) ([]console.Candidate, error) {
 		cluster, err := server.Members(ctx)
 		if err != nil {
 			return nil, err
 		}
-		var found []idCandidate
+		var found []console.Candidate
 		for _, m := range cluster.Items {
 			if m.State != "gone" {
-				found = append(found, idCandidate{m.Name, m.State})
+				found = append(found, console.Candidate{ID: m.Name, About: m.State})
 			}
 		}
 		return found, nil
 	},
-	"state": func(context.Context, *client.Client, string) ([]idCandidate, error) {
-		return []idCandidate{{"pending", ""}, {"running", ""}, {"completed", ""}, {"failed", ""},
-			{"canceling", ""}, {"canceled", ""}, {"paused", ""}}, nil
+	"state": func(context.Context, *client.Client, string) ([]console.Candidate, error) {
+		return []console.Candidate{{ID: "pending", About: ""}, {ID: "running", About: ""},
+			{ID: "completed", About: ""}, {ID: "failed", About: ""},
+			{ID: "canceling", About: ""}, {ID: "canceled", About: ""}, {ID: "paused", About: ""}}, nil
 	},
 }
 
 // inputsOf returns a function that lists the inputs declared by a flow or a flow file, each
 // followed by =.
-func (a *app) inputsOf(flow string) func(context.Context, *client.Client, string) ([]idCandidate, error) {
-	return func(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
-		takes := declaredBy(ctx, server, flow, 0)
+func inputsOf(flow string) func(context.Context, *client.Client, string) ([]console.Candidate, error) {
+	return func(ctx context.Context, server *client.Client, _ string) ([]console.Candidate, error) {
+		takes := tasks.NewInputsLookup(ctx, server, flow, 0)
 		if text, err := os.ReadFile(flow); err == nil {
-			takes = declaredIn(text)
+			takes = tasks.NewDeclaredLookup(text)
 		}
 		in, err := takes()
 		if err != nil {
 			return nil, err
 		}
-		var found []idCandidate
+		var found []console.Candidate
 		for _, input := range in.List() {
 			about := strings.TrimPrefix(input.String(), input.Name+": ")
-			found = append(found, idCandidate{input.Name + "=", about})
+			found = append(found, console.Candidate{ID: input.Name + "=", About: about})
 		}
 		return found, nil
 	}
 }
 
-func listCandidates[T any](page *wire.Page[T], err error, of func(*T) idCandidate) ([]idCandidate, error) {
+func listCandidates[T any](page *wire.Page[T], err error, of func(*T) console.Candidate) ([]console.Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := make([]idCandidate, len(page.Items))
+	found := make([]console.Candidate, len(page.Items))
 	for i := range page.Items {
 		found[i] = of(&page.Items[i])
 	}
@@ -214,7 +230,7 @@ func listCandidates[T any](page *wire.Page[T], err error, of func(*T) idCandidat
 }
 
 // serviceCandidates returns the services that workers offer, and those that jobs wait for.
-func serviceCandidates(ctx context.Context, server *client.Client, _ string) ([]idCandidate, error) {
+func serviceCandidates(ctx context.Context, server *client.Client, _ string) ([]console.Candidate, error) {
 	workers, err := server.Workers(ctx)
 	if err != nil {
 		return nil, err
@@ -231,9 +247,9 @@ func serviceCandidates(ctx context.Context, server *client.Client, _ string) ([]
 		names = append(names, q.Service)
 	}
 	slices.Sort(names)
-	var found []idCandidate
+	var found []console.Candidate
 	for _, name := range slices.Compact(names) {
-		found = append(found, idCandidate{id: name})
+		found = append(found, console.Candidate{ID: name})
 	}
 	return found, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
 type completionCmd struct {
@@ -22,15 +24,15 @@ func (completionCmd) Help() string {
     fish: troupe completion fish | source`
 }
 
-func (c *completionCmd) Run(a *app) error {
-	places := completionPoints(a.newParser(a.newCommandTree()).Model)
+func (c *completionCmd) Run(a *console.App) error {
+	places := completionPoints(newParser(a.Program, newCommandTree(a.Program)).Model)
 	switch c.Shell {
 	case "bash":
-		writeBash(a.stdout, a.name, places)
+		writeBash(a.Stdout, a.Name, places)
 	case "zsh":
-		writeZsh(a.stdout, a.name, places)
+		writeZsh(a.Stdout, a.Name, places)
 	case "fish":
-		writeFish(a.stdout, a.name, places)
+		writeFish(a.Stdout, a.Name, places)
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/flow/define"
-	"github.com/troupe-engine/troupe/flow/show"
+	"github.com/troupe-engine/troupe/definition"
+	"github.com/troupe-engine/troupe/definition/show"
 	"github.com/troupe-engine/troupe/internal/cases"
 )
 
@@ -28,14 +28,14 @@ func TestAMissingInputIsReportedWithTheFlag(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
 	path := write(t, "Work List.yaml", "nodes:\n  m: {kind: map, exec_type: local_func, func: upper}\n")
-	require.Equal(t, result{0, "work-list version 1 is published\n", ""}, cmd("flow", "apply", path))
-	require.Equal(t, "other version 1 is published\n", cmd("flow", "apply", path, "--slug", "other").stdout)
+	require.Equal(t, result{0, "work-list version 1 published\n", ""}, cmd("flow", "apply", path))
+	require.Equal(t, "other version 1 published\n", cmd("flow", "apply", path, "--slug", "other").stdout)
 	for _, start := range [][]string{{"task", "start", "work-list"}, {"flow", "run", path}, {"task", "start", "work-list", "-p", "a=1"}} {
 		got := cmd(start...)
 		require.Equal(t, 1, got.code)
 		require.Regexp(t,
 			`^troupe: the input must be an array, because the map m makes a unit of each of its items; (there is none|it is an object)
-hint: say what the task is started with: --input '\["a", "b"\]', --input @FILE, or -p KEY=VALUE for an object\n$`, got.stderr)
+hint: use --input '\["a", "b"\]', --input @FILE, or -p KEY=VALUE for an object\n$`, got.stderr)
 	}
 	require.Equal(t, 0, cmd("flow", "run", path, "--slug", "third", "--input", `["a", "b"]`).code)
 	require.Contains(t, cmd("flow", "list").stdout, "third")
@@ -54,11 +54,11 @@ func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	require.Equal(t, result{0, "list unit 1\nlist unit 2\n", ""}, cmd("task", "append", id, "list", "b", "--list", `[{"n":1}]`))
 	require.Equal(t, 2, cmd("task", "append", id, "list").code)
 	got = cmd("task", "show", id)
-	require.Regexp(t, `(?s)Steps: +0 completed, 1 started, 0 failed, 0 skipped, 1 to come.*list `+
-		`+fanout +started +0/3 +1 +somebody has to complete it\nsum +executor +created +after list`,
+	require.Regexp(t, `(?s)Steps: +0 completed, 1 started, 0 failed, 0 skipped, 1 pending.*list `+
+		`+fanout +started +0/3 +1 +a request must complete it\nsum +executor +created +after list`,
 		got.stdout)
 	require.Equal(t, result{0, id + "  running\n", ""}, cmd("task", "complete", id, "list", "3"))
-	require.Equal(t, result{0, "list unit 0 had ended before\n" + id + "  running\n", ""}, cmd("task", "complete", id, "list", "4"))
+	require.Equal(t, result{0, "list unit 0 had already ended\n" + id + "  running\n", ""}, cmd("task", "complete", id, "list", "4"))
 	require.Equal(t, 2, cmd("task", "complete", id, "list", "3", "--error", "x").code)
 	require.Equal(t, 0, cmd("task", "complete", id, "list", "--unit", "1", "--error", "torn").code)
 	require.Equal(t, 0, cmd("task", "complete", id, "list", "--unit", "2").code)
@@ -70,7 +70,7 @@ func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	require.Regexp(t, `sum#1 .* skipped +dependency_failed`, cmd("task", "history", id, "--runs").stdout)
 
 	require.Equal(t, result{0, id + "  running\n", ""}, cmd("task", "retry", id))
-	require.Equal(t, result{0, "list unit 0 had ended before\n" + id + "  running\n", ""},
+	require.Equal(t, result{0, "list unit 0 had already ended\n" + id + "  running\n", ""},
 		cmd("task", "complete", id, "list", "4"), "it keeps what it had")
 	got = cmd("task", "complete", id, "list", "21", "--unit", "1")
 	require.Equal(t, 0, got.code, got.stderr)
@@ -79,7 +79,7 @@ func TestADagIsSteeredFromTheCommandLine(t *testing.T) {
 	require.Contains(t, got.stdout, "task retried", "a watch goes on past the first end")
 	require.Contains(t, got.stdout, "list: started, 2 kept")
 	require.Equal(t, 1, cmd("task", "retry", id).code)
-	require.Equal(t, id+"  completed\n", cmd("task", "cancel", "--gently", id).stdout)
+	require.Equal(t, id+"  completed\n", cmd("task", "cancel", "--graceful", id).stdout)
 }
 
 // TestAStepInsideIsNamedAsItIsShown completes steps of a dag inside a graph, under their displayed
@@ -91,7 +91,7 @@ func TestAStepInsideIsNamedAsItIsShown(t *testing.T) {
 	path := write(t, "inside.yaml", "start: s\nnodes:\n  s:\n    kind: subflow\n    prep: {input_key: $params.list}\n    flow:"+inner)
 	require.Equal(t, 0, cmd("flow", "apply", path).code)
 	id := strings.TrimSpace(cmd("task", "start", "inside", "-p", "list=[1]").stdout)
-	require.Contains(t, cmd("task", "show", id).stdout, "Waits: s#1/B/q: somebody has to complete it")
+	require.Contains(t, cmd("task", "show", id).stdout, "Waiting: s#1/B/q: a request must complete it")
 	require.Equal(t, result{0, "s#1/B/l unit 1\n", ""}, cmd("task", "append", id, "s#1/B/l", "2"))
 	for _, step := range [][]string{{"s#1/B/q"}, {"s#1/B/l", "1", "--unit", "0"}, {"B/l", "2", "--unit", "1", "--scope", "s#1"}} {
 		got := cmd(append([]string{"task", "complete", id}, step...)...)
@@ -135,7 +135,7 @@ func TestADefinitionIsTriedWithoutBeingPublished(t *testing.T) {
 }
 
 func TestTheSchemaIsPrinted(t *testing.T) {
-	require.Equal(t, result{0, string(define.Schema), ""}, call(t, "flow", "schema"))
+	require.Equal(t, result{0, string(definition.Schema), ""}, call(t, "flow", "schema"))
 	require.Equal(t, result{0, string(cases.Schema), ""}, call(t, "flow", "schema", "--tests"))
 }
 
@@ -150,12 +150,6 @@ func TestAPlanIsShown(t *testing.T) {
 	require.EqualValues(t, "dag", parse[show.View](t, cmd("flow", "show", "list", "--plan", "-o", "json").stdout).Root.Mode)
 }
 
-func TestAStepIsFailedWithAReason(t *testing.T) {
-	require.Equal(t, "task_error: boom", stepText(&wire.Step{Reason: "task_error", Error: "boom"}))
-	require.Equal(t, "boom", stepText(&wire.Step{Error: "boom"}), "one that undoes has no reason")
-	require.Equal(t, "dependency_failed", stepText(&wire.Step{Reason: "dependency_failed"}))
-}
-
 func TestAnEmptyTextIsAText(t *testing.T) {
 	at := []string{"--server", startServe(t)}
 	cmd := func(args ...string) result { return call(t, append(args, at...)...) }
@@ -163,7 +157,7 @@ func TestAnEmptyTextIsAText(t *testing.T) {
 	id := strings.TrimSpace(cmd("task", "start", "say").stdout)
 	got := cmd("task", "complete", id, "say", "--error", "")
 	require.Equal(t, exitUsage, got.code, "nobody says so of what has completed")
-	require.Contains(t, got.stderr, "say why the unit has failed")
+	require.Contains(t, got.stderr, "give an error message")
 	require.Equal(t, exitUsage, cmd("task", "complete", id, "say", "", "--error", "torn").code)
 	require.Equal(t, result{0, id + "  completed\n", ""}, cmd("task", "complete", id, "say", ""))
 	require.Regexp(t, `Result: +\{"say":""\}`, cmd("task", "show", id).stdout)

@@ -24,7 +24,7 @@ func TestModelsOfAProjectAreRunByTheBinary(t *testing.T) {
 	dir := folderWith(t, map[string]string{"w.yaml": warehouse,
 		"ork.yaml": "executors: {dbt: {type: dbt, config: {profiles_dir: ~/.dbt, target: prod}}}\n"})
 	project := filepath.Join(dir, "transform")
-	require.NoError(t, os.CopyFS(project, os.DirFS(filepath.Join(repository, "flow", "dbt", "testdata", "plain"))))
+	require.NoError(t, os.CopyFS(project, os.DirFS(filepath.Join(repository, "dialect", "ork", "dbt", "testdata", "plain"))))
 	require.NoError(t, os.WriteFile(filepath.Join(project, "dbt"), []byte("#!/bin/sh\necho \"$*\" >> ../calls\n"), 0o755))
 	_, url := startBinary(t, "--allow-scripts", "--script-dir", dir)
 	got := call(t, "flow", "run", filepath.Join(dir, "w.yaml"), "--server", url)

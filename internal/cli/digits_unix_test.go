@@ -20,17 +20,17 @@ import (
 // exact is an input with numbers that no double can represent.
 const exact = `{"int":9007199254740993,"long":10000000000000000001,"fraction":0.1000000000000000055511151231257827}`
 
-// echo wraps the input of a node, so that its output differs from the task's params.
-func echo(input json.RawMessage) json.RawMessage {
+// wrapInput wraps the input of a node, so that its output differs from the task's params.
+func wrapInput(input json.RawMessage) json.RawMessage {
 	return json.RawMessage(`{"got":` + string(input) + `}`)
 }
 
-// echoing runs a Go worker that returns its input.
-func (l *ledger) echoing(cfg worker.Config) {
+// runEchoWorker runs a Go worker that returns its input.
+func (l *ledger) runEchoWorker(cfg worker.Config) {
 	cfg.Server = l.url
 	w := worker.New(cfg)
 	worker.Handle(w, l.service, func(_ context.Context, input json.RawMessage) (json.RawMessage, error) {
-		return echo(input), nil
+		return wrapInput(input), nil
 	})
 	l.run(w.Run)
 	awaitWorker(l.t, l.url, l.service)
@@ -48,7 +48,7 @@ func (l *ledger) serveEcho(path ...string) string {
 			}
 			input = body[field]
 		}
-		_, _ = fmt.Fprintf(w, `{"result":%[1]s,"output":%[1]s,"status":"success"}`, echo(input))
+		_, _ = fmt.Fprintf(w, `{"result":%[1]s,"output":%[1]s,"status":"success"}`, wrapInput(input))
 	}))
 	l.t.Cleanup(s.Close)
 	return s.URL
@@ -56,7 +56,7 @@ func (l *ledger) serveEcho(path ...string) string {
 
 // completePolled takes one job and completes it with its input.
 func (l *ledger) completePolled() {
-	body := l.fetch("POST", "/v1/workers/w/poll", fmt.Sprintf(`{"services":[%q],"wait_ms":60000,"max":1}`, l.service))
+	body := l.fetchBody("POST", "/v1/workers/w/poll", fmt.Sprintf(`{"services":[%q],"wait_ms":60000,"max":1}`, l.service))
 	var answer struct {
 		Jobs []struct {
 			ID, Token string
@@ -66,11 +66,11 @@ func (l *ledger) completePolled() {
 	require.NoError(l.t, json.Unmarshal(body, &answer), "%s", body)
 	require.Len(l.t, answer.Jobs, 1)
 	job := answer.Jobs[0]
-	l.fetch("POST", "/v1/jobs/"+job.ID+"/complete", fmt.Sprintf(`{"token":%q,"output":%s}`, job.Token, echo(job.Input)))
+	l.fetchBody("POST", "/v1/jobs/"+job.ID+"/complete", fmt.Sprintf(`{"token":%q,"output":%s}`, job.Token, wrapInput(job.Input)))
 }
 
-// fetch returns an answer as it was sent.
-func (l *ledger) fetch(method, path, body string) []byte {
+// fetchBody returns an answer as it was sent.
+func (l *ledger) fetchBody(method, path, body string) []byte {
 	req, err := http.NewRequestWithContext(l.t.Context(), method, l.url+path, strings.NewReader(body))
 	require.NoError(l.t, err)
 	req.Header.Set("Content-Type", "application/json")
@@ -90,15 +90,11 @@ func TestNumbersKeepTheirDigitsOverEveryTransport(t *testing.T) {
 	const command = `read -r x; echo "{\"got\":$x}"`
 	service := func(l *ledger) string { return "service: " + l.service }
 	queued := func(l *ledger) string { return "exec_type: queue, service: " + l.service }
-	pushed := func(l *ledger) string { return "exec_type: http, service: " + l.service }
-	for name, transport := range map[string]struct {
-		begin func(l *ledger) // starts a worker
-		node  func(l *ledger) string
-		after func(l *ledger) // takes the job of the task
-	}{
-		"a push worker in Go": {func(l *ledger) { l.echoing(worker.Config{Push: true, URL: "http://127.0.0.1:0"}) }, pushed, nil},
-		"a pull worker in Go": {func(l *ledger) { l.echoing(worker.Config{Pull: true}) }, queued, nil},
-		"an attached worker":  {func(l *ledger) { l.echoing(worker.Config{Attach: true}) }, service, nil},
+	pushed := func(l *ledger) string { return "exec_type: push, service: " + l.service }
+	for name, over := range map[string]transport{
+		"a push worker in Go": {func(l *ledger) { l.runEchoWorker(worker.Config{Push: true, URL: "http://127.0.0.1:0"}) }, pushed, nil},
+		"a pull worker in Go": {func(l *ledger) { l.runEchoWorker(worker.Config{Pull: true}) }, queued, nil},
+		"an attached worker":  {func(l *ledger) { l.runEchoWorker(worker.Config{Attach: true}) }, service, nil},
 		"a push":              {func(l *ledger) { l.register(l.serveEcho("input")) }, pushed, nil},
 		"a poll":              {nil, queued, (*ledger).completePolled},
 		"a worker at an address": {nil, func(l *ledger) string {
@@ -120,25 +116,12 @@ func TestNumbersKeepTheirDigitsOverEveryTransport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &ledger{t: t, url: url, service: strings.NewReplacer(" ", "-", "'", "").Replace("digits of " + strings.ToLower(name))}
-			if transport.begin != nil {
-				transport.begin(l)
-			}
-			path := write(t, l.service+".yaml",
-				"start: echo\non_error: fail\nnodes:\n  echo: {"+transport.node(
-					l)+", prep: {input_key: $params.value}, post: {output_key: out}}\n")
-			got := call(t, "flow", "apply", path, "--server", url)
-			require.Zero(t, got.code, got.stderr)
-			got = call(t, "task", "start", l.service, "--server", url, "--params", `{"value":`+exact+`}`)
-			require.Zero(t, got.code, got.stderr)
-			task := strings.TrimSpace(got.stdout)
-			if transport.after != nil {
-				transport.after(l)
-			}
-			call(t, "task", "watch", task, "--server", url)
+			task := l.runNode(over, "echo", "prep: {input_key: $params.value}, post: {output_key: out}",
+				"-p", "value:="+exact)
 			var answer struct {
 				Shared struct{ Out json.RawMessage }
 			}
-			require.NoError(t, json.Unmarshal(l.fetch("GET", "/v1/tasks/"+task, ""), &answer))
+			require.NoError(t, json.Unmarshal(l.fetchBody("GET", "/v1/tasks/"+task, ""), &answer))
 			require.Contains(t, string(answer.Shared.Out), exact)
 		})
 	}

@@ -3,8 +3,6 @@
 package cli
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,58 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
-	"github.com/troupe-engine/troupe/worker"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
-
-// canceled runs a command until a file exists, and then cancels the job.
-func canceled(t *testing.T, command string, grace time.Duration, file string) error {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := commandHandler(command, os.Environ(), grace)(ctx, worker.Job{Log: new(bytes.Buffer)})
-		ended <- err
-	}()
-	awaitFile(t, file)
-	cancel()
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(time.Minute):
-		require.FailNow(t, "the command does not end")
-		return nil
-	}
-}
-
-func awaitFile(t *testing.T, file string) {
-	t.Helper()
-	require.Eventually(t, func() bool { _, err := os.Stat(file); return err == nil }, time.Minute, time.Millisecond)
-}
-
-func TestACanceledCommandMayCleanUp(t *testing.T) {
-	begun, tidied := filepath.Join(t.TempDir(), "begun"), filepath.Join(t.TempDir(), "tidied")
-	command := fmt.Sprintf("trap 'touch %s; exit 7' TERM; touch %s; while :; do sleep 0.01; done", tidied, begun)
-	require.ErrorContains(t, canceled(t, command, time.Hour, begun), "exit code 7")
-	require.FileExists(t, tidied)
-}
-
-func TestACommandThatDoesNotEndIsKilled(t *testing.T) {
-	begun := filepath.Join(t.TempDir(), "begun")
-	command := fmt.Sprintf("trap '' TERM; touch %s; while :; do sleep 0.01; done", begun)
-	require.ErrorContains(t, canceled(t, command, 10*time.Millisecond, begun), "signal: killed")
-}
-
-func TestAFailedCommandReportsItsExitCode(t *testing.T) {
-	for command, want := range map[string]string{
-		"echo first >&2; echo no stock >&2; exit 3": "no stock (exit code 3)",
-		"exit 4":                    "the command failed without a word on stderr: exit code 4",
-		"echo ouch >&2; kill -9 $$": "ouch (signal: killed)",
-	} {
-		_, err := commandHandler(command, os.Environ(), time.Second)(t.Context(), worker.Job{Log: new(bytes.Buffer)})
-		require.EqualError(t, err, want)
-	}
-}
 
 func TestTheLogOfACommandIsReadWhileItRuns(t *testing.T) {
 	url := startServe(t)

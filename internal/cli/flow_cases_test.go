@@ -29,7 +29,7 @@ func TestFlowTestPassesWhenAllIsAsExpected(t *testing.T) {
 	require.Zero(t, r.code, r.stdout+r.stderr)
 	require.Contains(t, r.stdout, "✓ an approved order is shipped (1d2s)")
 	require.Contains(t, r.stdout, "order.yaml: 6 of 6 nodes, 2 of 2 edges (100 %)")
-	require.Contains(t, r.stdout, "7 cases: 7 passed, 0 failed; played 147 times in")
+	require.Contains(t, r.stdout, "7 cases: 7 passed, 0 failed; run 147 times in")
 }
 
 func TestFlowTestReportsFailuresWithTheHistory(t *testing.T) {
@@ -79,5 +79,5 @@ func TestFlowTestFailsWhenTooLittleIsCovered(t *testing.T) {
 	r := call(t, "flow", "test", exampleOrder, "--run", "approved", "--coverage", "--min-coverage", "90")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.stdout, "✗ refund")
-	require.Contains(t, r.stdout, "less than 90 % is covered (--min-coverage)")
+	require.Contains(t, r.stdout, "coverage is below 90 % (--min-coverage)")
 }

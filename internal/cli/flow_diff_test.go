@@ -19,8 +19,8 @@ func TestTheVersionsOfAFlowAreCompared(t *testing.T) {
 		"--server", server).code)
 	got := call(t, "flow", "diff", "order", "--server", server)
 	require.Zero(t, got.code, got.stderr)
-	require.Contains(t, got.stdout, "order  v1 -> v2  0 tasks go on with v1")
+	require.Contains(t, got.stdout, "order  v1 -> v2  0 tasks still use v1")
 	require.Regexp(t, `node changed +a +handler +\{"service":"bank"\} +\{"service":"till"\}`, got.stdout)
-	require.Contains(t, call(t, "flow", "diff", "order", "2", "2", "--server", server).stdout, "They are the same")
+	require.Contains(t, call(t, "flow", "diff", "order", "2", "2", "--server", server).stdout, "No differences")
 	require.Equal(t, 2, told[wire.FlowDiff](t, "flow", "diff", "order", "1", "2", "--server", server).To)
 }

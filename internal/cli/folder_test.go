@@ -11,18 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/cli/flows"
 )
 
 func TestFilesThatNeedOthersArePublishedBehindThem(t *testing.T) {
 	dir := t.TempDir()
 	published := map[string]bool{}
 	var out strings.Builder
-	f := &flowFolder{dir: dir, out: &out, publish: func(_ context.Context, slug string, text []byte) (*wire.Published, error) {
+	f := &flows.Folder{Dir: dir, Out: &out, Publish: func(_ context.Context, slug string, text []byte) (*wire.PublishResult, error) {
 		if needs := strings.TrimSpace(string(text)); needs != "" && !published[needs] {
 			return nil, errors.New("there is no " + needs)
 		}
 		published[slug] = true
-		return &wire.Published{Flow: wire.Flow{Slug: slug}, Created: true}, nil
+		return &wire.PublishResult{Flow: wire.Flow{Slug: slug}, Created: true}, nil
 	}}
 	put := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
@@ -31,12 +32,12 @@ func TestFilesThatNeedOthersArePublishedBehindThem(t *testing.T) {
 	put("b.yaml", "c")
 	put("c.yaml", "")
 	put("x.yaml", "late")
-	f.publishChanges(t.Context())
+	f.PublishChanges(t.Context())
 	require.Equal(t, map[string]bool{"a": true, "b": true, "c": true}, published)
 	require.Equal(t, 1, strings.Count(out.String(), "there is no"), "what is wrong is told once: %s", out.String())
 	put("late.yaml", "")
 	put("late.test.yaml", "")
-	f.publishChanges(t.Context())
+	f.PublishChanges(t.Context())
 	require.True(t, published["x"])
 	require.False(t, published["late.test"], "cases are no flow")
 }
@@ -46,11 +47,11 @@ func TestAFolderTakesFilesBesideWorkflowsForNoFlows(t *testing.T) {
 		"workers.yaml": "workers: {}\n", "locations.yaml": "locations: []\n", "w.yaml": orkWorkflow})
 	var told strings.Builder
 	var slugs []string
-	f := &flowFolder{dir: dir, out: &told, publish: func(_ context.Context, slug string, _ []byte) (*wire.Published, error) {
+	f := &flows.Folder{Dir: dir, Out: &told, Publish: func(_ context.Context, slug string, _ []byte) (*wire.PublishResult, error) {
 		slugs = append(slugs, slug)
-		return &wire.Published{}, nil
+		return &wire.PublishResult{}, nil
 	}}
-	f.publishChanges(t.Context())
+	f.PublishChanges(t.Context())
 	require.Equal(t, []string{"nightly"}, slugs)
 	require.NotContains(t, told.String(), "ork.yaml")
 }
@@ -59,14 +60,14 @@ func TestAFolderPublishesNeitherOfTwoFilesOfOneFlow(t *testing.T) {
 	dir := folderWith(t, map[string]string{"a.yaml": oneService, "b.yaml": "name: B\n" + oneService})
 	var out strings.Builder
 	var published []string
-	f := &flowFolder{dir: dir, out: &out, publish: func(_ context.Context, slug string, text []byte) (*wire.Published, error) {
+	f := &flows.Folder{Dir: dir, Out: &out, Publish: func(_ context.Context, slug string, text []byte) (*wire.PublishResult, error) {
 		published = append(published, slug+" "+string(text[:5]))
-		return &wire.Published{}, nil
+		return &wire.PublishResult{}, nil
 	}}
 	look := func() (slugs []string, told string) {
 		out.Reset()
 		published = nil
-		f.publishChanges(t.Context())
+		f.PublishChanges(t.Context())
 		return published, out.String()
 	}
 	put := func(name, text string) {
@@ -78,7 +79,7 @@ func TestAFolderPublishesNeitherOfTwoFilesOfOneFlow(t *testing.T) {
 	slugs, told := look()
 	require.Equal(t, []string{"c name:"}, slugs)
 	for _, name := range []string{"a.json", "a.yaml"} {
-		require.Contains(t, told, filepath.Join(dir, name)+": error: would be published as the flow a, like ")
+		require.Contains(t, told, filepath.Join(dir, name)+": error: has the same slug a as ")
 	}
 	require.Contains(t, told, filepath.Join(dir, "c.yaml")+": warning: name: is also the name of the flow in "+filepath.Join(dir, "b.yaml"))
 	slugs, told = look()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/certtest"
+	"github.com/troupe-engine/troupe/internal/testing/certtest"
 )
 
 func TestHealthAsksAMember(t *testing.T) {

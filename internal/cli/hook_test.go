@@ -24,8 +24,8 @@ func TestAHookIsSetShownAndDeleted(t *testing.T) {
 		write(t, "order.yaml", "start: x\nnodes:\n  x: {kind: choice, default_action: done}\n"),
 		"--server", url).code)
 
-	set := told[wire.HookSet](t, "hook", "set", "orders", "--flow", "order", "-p", "id=body.id",
-		"-p", "via='hook; <and> more'", "--label", "by=hook", "--key", "body.id", "--server", url)
+	set := told[wire.HookResult](t, "hook", "set", "orders", "--flow", "order", "--map", "id=body.id",
+		"--map", "via='hook; <and> more'", "--label", "by=hook", "--key", "body.id", "--server", url)
 	require.True(t, set.Created)
 	require.JSONEq(t, `{"id": "body.id", "via": "'hook; <and> more'"}`, string(set.Params))
 	require.Equal(t, map[string]string{"by": "hook"}, set.Labels)
@@ -43,9 +43,9 @@ func TestAHookIsSetShownAndDeleted(t *testing.T) {
 	require.Contains(t, got.stdout, "disabled")
 	require.Contains(t, got.stdout, "body.id", "what is not said stays")
 	require.NotContains(t, got.stdout+got.stderr, "whsec_")
-	got = hook("set", "orders", "--enable", "--new-secret", "--keep", "1d")
+	got = hook("set", "orders", "--enable", "--new-secret", "--old-secret-ttl", "1d")
 	require.Contains(t, got.stdout, "whsec_")
-	require.Contains(t, got.stdout, "Old secret until:")
+	require.Contains(t, got.stdout, "Old secret valid until:")
 	for _, secret := range []string{set.Secret, strings.TrimSpace(got.stdout[strings.Index(got.stdout, "whsec_"):])} {
 		_, err = c.Deliver(t.Context(), "orders", secret, client.Delivery{Body: []byte(`{"id": 8}`)})
 		require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestAHookIsSetShownAndDeleted(t *testing.T) {
 	list := hook("list")
 	require.Contains(t, list.stdout, "starts order")
 	require.NotContains(t, list.stdout+hook("show", "orders").stdout, "whsec_")
-	require.Equal(t, "orders is deleted\n", hook("delete", "orders").stdout)
+	require.Equal(t, "orders deleted\n", hook("delete", "orders").stdout)
 	require.Equal(t, 1, hook("show", "orders").code)
 }
 
@@ -63,15 +63,15 @@ func TestAHookIsReadFromAFileAndItsSecretFromAnother(t *testing.T) {
 	file := write(t, "paid.yaml", "signal: paid\ntask: body.task\nvalue: {amount: body.amount, "+
 		"fixed: 12345678901234567890123}\nscheme: github\n")
 	secret := write(t, "secret", "a-secret-of-the-operator\n")
-	set := told[wire.HookSet](t, "hook", "set", "paid", file, "--secret-file", secret, "--server", url)
+	set := told[wire.HookResult](t, "hook", "set", "paid", file, "--secret-file", secret, "--server", url)
 	require.Empty(t, set.Secret)
 	require.JSONEq(t, `{"amount": "body.amount", "fixed": 12345678901234567890123}`, string(set.Value))
 	require.Contains(t, string(set.Value), "12345678901234567890123", "all its digits")
 	set.Value = nil
-	require.Equal(t, wire.HookSettings{Signal: "paid", Task: "body.task", Scheme: "github"}, set.HookSettings)
+	require.Equal(t, wire.HookSpec{Signal: "paid", Task: "body.task", Scheme: "github"}, set.HookSpec)
 	for _, args := range [][]string{
 		{"set", "paid", file, "--flow", "x"},
-		{"set", "paid", "--params", "body", "-p", "a=body"},
+		{"set", "paid", "--params", "body", "--map", "a=body"},
 		{"set", "paid", "--disable", "--enable"},
 		{"set", "paid", "--secret-file", write(t, "empty", "\n")},
 	} {
@@ -112,11 +112,13 @@ func TestTheDeliveriesOfTheDocumentationAreTaken(t *testing.T) {
 		write(t, "secret", "a-secret-of-the-operator"), "--server", url).code)
 	require.Contains(t, deliver([]string{"bash", "-euo", "pipefail", "-c"}, block("sh", "openssl"),
 		"a-secret-of-the-operator"), `"created":true`)
-	made := told[wire.HookSet](t, "hook", "set", "orders", "--new-secret", "--server", url)
+	made := told[wire.HookResult](t, "hook", "set", "orders", "--new-secret", "--server", url)
 	deliver([]string{"python3", "-c"}, block("python", "hmac"), made.Secret)
 	tasks := told[wire.Page[wire.TaskSummary]](t, "task", "list", "--flow", "order", "--server", url)
 	require.Len(t, tasks.Items, 2)
-	for i, file := range regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+	files := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, files)
+	for i, file := range files {
 		got := call(t, "hook", "set", "documented-"+strconv.Itoa(i), write(t, "hook.yaml", file[1]), "--server", url)
 		require.Zero(t, got.code, "%s\n%s", file[1], got.stderr)
 	}

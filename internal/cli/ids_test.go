@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,8 +30,8 @@ func TestAnIDMayBeShortened(t *testing.T) {
 	common := "task-" // the prefix of ids made by servers
 	got := cmd("task", "cancel", common)
 	require.Equal(t, exitUsage, got.code)
-	for _, text := range []string{"several tasks have an id that begins with " + common, first,
-		second, "approve, completed", "type more of it"} {
+	for _, text := range []string{"several task IDs start with " + common, first,
+		second, "approve, completed", "use a longer prefix"} {
 		require.Contains(t, got.stderr, text)
 	}
 	require.Contains(t, cmd("task", "show", second).stdout, "running", "nothing was done")
@@ -49,7 +50,7 @@ func TestListsReportWhenThereIsMore(t *testing.T) {
 	}
 	got := cmd("task", "list", "--limit", "2")
 	require.Equal(t, 3, strings.Count(got.stdout, "\n"), got.stdout)
-	require.Contains(t, got.stderr, "There is more: --all lists everything, --cursor ")
+	require.Contains(t, got.stderr, "More items follow. Next page: --cursor ")
 	seen := map[string]bool{}
 	cursor := ""
 	for pages := 1; ; pages++ {
@@ -90,10 +91,13 @@ func TestWorkersQueuesAndJobsAreListed(t *testing.T) {
 		return strings.Contains(cmd("job", "list").stdout,
 			"worker-one")
 	}, time.Minute, 10*time.Millisecond)
-	require.Regexp(t, `(?m)^worker-one +online +pull +\d +ship +gpu +20`, cmd("worker", "list", "--service", "ship").stdout)
+	online := regexp.MustCompile(`(?m)^worker-one +online +pull +\d +ship +gpu +20`)
+	require.Eventually(t, func() bool { // it may have a job before it is registered
+		return online.MatchString(cmd("worker", "list", "--service", "ship").stdout)
+	}, time.Minute, 10*time.Millisecond)
 	require.NotContains(t, cmd("worker", "list", "--state", "offline").stdout, "worker-one")
 	got := cmd("worker", "show", "worker")
-	require.Regexp(t, `(?s)Worker: +worker-one\nState: +online\nKind: +pull.*Services: +ship.*`+
+	require.Regexp(t, `(?s)Worker: +worker-one\nState: +online\nMode: +pull.*Services: +ship.*`+
 		task+` +ship +claimed +worker-one`, got.stdout)
 	for _, args := range [][]string{{"worker", "list"}, {"worker", "show", "worker-one"}, {"queue", "list"}, {"job", "list"}} {
 		require.True(t, json.Valid([]byte(cmd(append(args, "-o", "json")...).stdout)), args)
@@ -116,13 +120,13 @@ func TestAJobIsShownByWhatItsIDBeginsWith(t *testing.T) {
 
 	got := cmd("job", "show", task[:20])
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "several jobs have an id that begins with "+task[:20]+":\n  "+task+".1.0.1.")
-	require.Contains(t, got.stderr, "all#1 unit 1 attempt 1, running\nhint: type more of it")
+	require.Contains(t, got.stderr, "several job IDs start with "+task[:20]+":\n  "+task+".1.0.1.")
+	require.Contains(t, got.stderr, "all#1 unit 1 attempt 1, running\nhint: use a longer prefix")
 	for _, id := range []string{task[:20] + ".1.1", task + ".1.1", jobOf(t, cmd("job", "list", "-o", "json").stdout, task+".1.1.")} {
 		got := cmd("job", "show", id)
 		require.Equal(t, 0, got.code, got.stderr)
 		require.Regexp(t, `(?s)^Job: +`+task+`\.1\.1\.1\.\S+\nTask: +`+task+
-			`\nWhere: +all#1 unit 1 attempt 1\n.*Service: +pack\nState: +pending\nStarted: `+
+			`\nStep: +all#1 unit 1 attempt 1\n.*Service: +pack\nState: +pending\nStarted: `+
 			`.*Input: +"b"\n`, got.stdout)
 	}
 	require.Equal(t, "b", parse[map[string]any](t, cmd("job", "show", task+".1.1", "-o", "json").stdout)["input"])
@@ -154,7 +158,7 @@ func TestAFlowIsDeletedOnceThatIsConfirmed(t *testing.T) {
 	require.Equal(t, 0, cmd("task", "start", "approve").code)
 	got := cmd("flow", "delete", "approve")
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "nobody confirmed it; --yes deletes without asking")
+	require.Contains(t, got.stderr, "confirm it, or set --yes")
 	answered := func(answer string) (int, string) {
 		var stdout, stderr output
 		code := run(t.Context(), append([]string{"flow", "delete", "approve"}, at...), strings.NewReader(answer), &stdout, &stderr)
@@ -162,12 +166,12 @@ func TestAFlowIsDeletedOnceThatIsConfirmed(t *testing.T) {
 	}
 	code, said := answered("no\n")
 	require.Equal(t, 1, code)
-	require.Contains(t, said, "that is not its name")
+	require.Contains(t, said, "the name does not match")
 	require.Contains(t, cmd("flow", "list").stdout, "approve")
 	code, said = answered("approve\n")
 	require.Equal(t, 0, code)
-	require.Contains(t, said, "approve is deleted, with 1 task\n")
+	require.Contains(t, said, "approve deleted with 1 task\n")
 	require.NotContains(t, cmd("flow", "list").stdout, "approve")
-	require.Equal(t, "double is deleted, with 0 tasks\n", cmd("flow", "delete", "double", "--force").stdout)
+	require.Equal(t, "double deleted with 0 tasks\n", cmd("flow", "delete", "double", "--force").stdout)
 	require.Contains(t, cmd("flow", "delete", "double", "--yes").stderr, "there is no flow")
 }

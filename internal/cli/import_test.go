@@ -14,8 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe"
-	"github.com/troupe-engine/troupe/internal/pgtest"
-	"github.com/troupe-engine/troupe/internal/schedulerdb"
+	"github.com/troupe-engine/troupe/dialect/pocketflow/importer"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/schedulerdb"
 )
 
 const oldOrder = `{"start":"price","nodes":{"price":{"kind":"executor","exec_type":"local_func","func":"mul","params":{"mul":3},"prep":{"input_key":"$params.val"},"post":{"output_key":"total"}},
@@ -97,12 +98,12 @@ func takenOver(t *testing.T, store string) {
 	require.Regexp(t, `(?m)^versions +1 +0 +0$`, got.stdout)
 	require.Regexp(t, `(?m)^tasks +2 +0 +0$`, got.stdout)
 	require.Regexp(t, `(?m)^runs +4 +0 +0$`, got.stdout)
-	require.Contains(t, got.stdout, "1 of the tasks have not ended: they go on when a member serves the store.")
-	require.Contains(t, got.stdout, "members delete what ended more than 30 days ago")
+	require.Contains(t, got.stdout, "1 tasks have not ended: they continue when a member serves the store.")
+	require.Contains(t, got.stdout, "members delete tasks that ended more than 30 days ago")
 	require.Contains(t, got.stdout, "Next: troupe serve --store "+troupe.StoreName(store))
 	again := call(t, "import", "pocketflow", old, "--store", store, "-o", "json")
 	require.Equal(t, 0, again.code, again.stderr)
-	var report importReport
+	var report struct{ Tasks importer.Count }
 	require.NoError(t, json.Unmarshal([]byte(again.stdout), &report))
 	require.Equal(t, 2, report.Tasks.There)
 	require.Zero(t, report.Tasks.Taken)

@@ -41,7 +41,7 @@ func TestDeclaredTypesDecideHowParamsAreParsed(t *testing.T) {
 
 	got := start("-p", `sku:=x`)
 	require.Equal(t, 2, got.code)
-	require.Contains(t, got.stderr, "-p sku:=x is no JSON: quote texts, or write sku=x")
+	require.Contains(t, got.stderr, "-p sku:=x is not valid JSON: quote strings, or write sku=x")
 	require.JSONEq(t, `{"n":1,"text":"1"}`,
 		params(cmd("task", "start", "double", "--wait", "-o", "json", "-p", "n=1", "-p",
 			`text:="1"`)), "without a declaration all JSON is JSON")
@@ -52,11 +52,11 @@ func TestInvalidInputsAreReportedOnePerLine(t *testing.T) {
 	file := write(t, "declares.yaml", declares)
 	got := call(t, append([]string{"flow", "run", file, "-p", "amount=x", "-p", "skuu=1"}, at...)...)
 	require.Equal(t, 1, got.code)
-	require.Equal(t, `troupe: the inputs are not what the flow declares
+	require.Equal(t, `troupe: the params do not match the inputs that the flow declares
   $params.sku: is missing: text was declared (what is ordered)
   $params.amount: is text "x", an int was declared
   $params.skuu: is not declared: did you mean sku?
-hint: troupe flow show declares tells what it takes
+hint: troupe flow show declares lists its inputs
 `, got.stderr)
 }
 

@@ -60,14 +60,13 @@ func (l *ledger) command() string {
 	return `echo "$TROUPE_KEY $TROUPE_JOB" >> ` + l.file + `; exit 1`
 }
 
-// work runs a Go worker in which each attempt runs into its timeout.
-func (l *ledger) work(cfg worker.Config) {
+// runFailingWorker runs a Go worker that fails each attempt.
+func (l *ledger) runFailingWorker(cfg worker.Config) {
 	cfg.Server = l.url
 	w := worker.New(cfg)
-	w.Handle(l.service, func(ctx context.Context, j worker.Job) (any, error) {
+	w.Handle(l.service, func(_ context.Context, j worker.Job) (any, error) {
 		l.add(charge{j.Key(), j.ID})
-		<-ctx.Done()
-		return nil, errors.New("nobody waits any longer")
+		return nil, errors.New("no")
 	})
 	l.run(w.Run)
 	awaitWorker(l.t, l.url, l.service)
@@ -147,21 +146,69 @@ func (l *ledger) failClaimed(job map[string]any) {
 	l.post("POST", "/v1/jobs/"+job["id"].(string)+"/fail", map[string]any{"token": job["token"], "error": "no"})
 }
 
+// transport is a way for jobs to reach what carries them out.
+type transport struct {
+	begin func(l *ledger)        // starts a worker; nil if there is none
+	node  func(l *ledger) string // returns the fields of a node that make its jobs take this way
+	after func(l *ledger)        // takes the jobs of the task; nil if a worker does
+}
+
+// runNode publishes a flow with one node, starts a task of it and waits for its end.
+func (l *ledger) runNode(over transport, key, fields string, startFlags ...string) (task string) {
+	if over.begin != nil {
+		over.begin(l)
+	}
+	definition := fmt.Sprintf("start: %s\non_error: fail\nnodes:\n  %[1]s: {%s, %s}\n", key, over.node(l), fields)
+	got := call(l.t, "flow", "apply", write(l.t, l.service+".yaml", definition), "--server", l.url)
+	require.Zero(l.t, got.code, got.stderr)
+	got = call(l.t, append([]string{"task", "start", l.service, "--server", l.url}, startFlags...)...)
+	require.Zero(l.t, got.code, got.stderr)
+	task = strings.TrimSpace(got.stdout)
+	if over.after != nil {
+		over.after(l)
+	}
+	call(l.t, "task", "watch", task, "--server", l.url)
+	return task
+}
+
+func TestAJobHasTheLabelsThatItRequiresOverEveryTransport(t *testing.T) {
+	url := startServe(t)
+	for name, cfg := range map[string]worker.Config{
+		"push": {Push: true, URL: "http://127.0.0.1:0"}, "pull": {Pull: true}, "attach": {Attach: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &ledger{t: t, url: url, service: name}
+			labels := make(chan []string, 2)
+			cfg.Server, cfg.Labels = url, []string{"eu", "gpu", "ssd"}
+			w := worker.New(cfg)
+			w.Handle(name, func(_ context.Context, j worker.Job) (any, error) {
+				labels <- j.Labels
+				return nil, nil
+			})
+			l.run(w.Run)
+			awaitWorker(t, url, name)
+			route := map[bool]string{true: "exec_type: queue, "}[cfg.Pull]
+			l.runNode(transport{node: func(*ledger) string { return route + "service: " + name }}, "pay",
+				"labels: [ssd, gpu]")
+			require.ElementsMatch(t, []string{"gpu", "ssd"}, <-labels)
+		})
+	}
+}
+
 func TestThreeAttemptsHaveOneKeyAndThreeIDsOverEveryTransport(t *testing.T) {
 	dir := t.TempDir()
 	url := startServe(t, "--allow-scripts", "--script-dir", dir, "--object-store", "file://"+t.TempDir())
 	service := func(l *ledger) string { return "exec_type: %s, service: " + l.service }
-	pushed := func(l *ledger) string { return fmt.Sprintf(service(l), "http") }
+	pushed := func(l *ledger) string { return fmt.Sprintf(service(l), "push") }
 	queued := func(l *ledger) string { return fmt.Sprintf(service(l), "queue") }
 	attached := func(l *ledger) string { return "service: " + l.service }
-	for name, transport := range map[string]struct {
-		begin func(l *ledger) // starts a worker
-		node  func(l *ledger) string
-		after func(l *ledger) // takes the jobs of the task
-	}{
-		"a push worker in Go": {func(l *ledger) { l.work(worker.Config{Push: true, URL: "http://127.0.0.1:0"}) }, attached, nil},
-		"a pull worker in Go": {func(l *ledger) { l.work(worker.Config{Pull: true}) }, queued, nil},
-		"an attached worker":  {func(l *ledger) { l.work(worker.Config{Attach: true}) }, attached, nil},
+	for name, over := range map[string]transport{
+		"a push worker in Go": {func(l *ledger) {
+			l.runFailingWorker(worker.Config{Push: true,
+				URL: "http://127.0.0.1:0"})
+		}, attached, nil},
+		"a pull worker in Go": {func(l *ledger) { l.runFailingWorker(worker.Config{Pull: true}) }, queued, nil},
+		"an attached worker":  {func(l *ledger) { l.runFailingWorker(worker.Config{Attach: true}) }, attached, nil},
 		"the header of a push": {func(l *ledger) {
 			l.register(l.serveJobs(func(r *http.Request, _ map[string]any) charge {
 				return charge{r.Header.Get("Idempotency-Key"), r.Header.Get("Troupe-Job")}
@@ -215,21 +262,7 @@ func TestThreeAttemptsHaveOneKeyAndThreeIDsOverEveryTransport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := &ledger{t: t, url: url, service: strings.ReplaceAll(name, " ", "-"), file: filepath.Join(t.TempDir(), "charges")}
 			l.service = strings.NewReplacer("/", "", "'", "").Replace(strings.ToLower(l.service))
-			if transport.begin != nil {
-				transport.begin(l)
-			}
-			path := write(t, l.service+".yaml",
-				"start: pay\non_error: fail\nnodes:\n  pay: {"+transport.node(
-					l)+", timeout_ms: 1000, max_retries: 2}\n")
-			got := call(t, "flow", "apply", path, "--server", url)
-			require.Zero(t, got.code, got.stderr)
-			got = call(t, "task", "start", l.service, "--server", url)
-			require.Zero(t, got.code, got.stderr)
-			task := strings.TrimSpace(got.stdout)
-			if transport.after != nil {
-				transport.after(l)
-			}
-			call(t, "task", "watch", task, "--server", url)
+			task := l.runNode(over, "pay", "timeout_ms: 60000, retry: {max_attempts: 3}")
 			want := []charge{}
 			for attempt := range 3 {
 				a := flow.Address{Node: "pay", Visit: 1, Attempt: attempt + 1}

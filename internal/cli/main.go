@@ -7,6 +7,10 @@
 //   - The exit code is 0 when the command has succeeded, 1 when it failed (also when the task that
 //     it waited for failed), and 2 when the command line, or a file given to flow test, was wrong.
 //   - Results go to stdout, everything else to stderr.
+//
+// The commands are in packages by what they work on: serve (a member), flows, tasks, schedules,
+// workers and operate. What they share is in console. This package joins them, and has the parser,
+// completion and the reference.
 package cli
 
 import (
@@ -16,7 +20,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/internal/cli/console"
 	"github.com/troupe-engine/troupe/internal/garbage"
 )
 
@@ -33,18 +37,11 @@ func tuneCollector() {
 	}
 }
 
-// Addition adds features to the members of a program, such as starters, trackers and buckets. It is
-// a pointer to a struct whose fields become flags of every member.
-type Addition interface {
-	// Extend changes a member's configuration according to the flags.
-	Extend(cfg *troupe.Config) error
-}
-
 // Main runs the program under the given name.
-func Main(name string, additions ...Addition) {
+func Main(name string, additions ...console.Addition) {
 	tuneCollector()
-	e := programVariant{name, additions}
-	os.Exit(e.runCommand(untilStopped(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	e := console.Program{Name: name, Additions: additions}
+	os.Exit(runCommandLine(untilStopped(), e, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // untilStopped returns a context that ends with the first stop signal. A second one kills the

@@ -15,8 +15,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/built"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/cli/console"
+	"github.com/troupe-engine/troupe/internal/testing/built"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // binary is the path of the command, built once.
@@ -50,7 +51,7 @@ type result struct {
 
 // run runs the program without additions.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return programVariant{name: "troupe"}.runCommand(ctx, args, stdin, stdout, stderr)
+	return runCommandLine(ctx, console.Program{Name: "troupe"}, args, stdin, stdout, stderr)
 }
 
 // call runs a command in this process.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
 // alongside starts members on one store and returns their addresses.
@@ -40,7 +40,7 @@ func shared(t *testing.T, server string, members int) wire.Cluster {
 	require.Eventually(t, func() bool {
 		c = told[wire.Cluster](t, "cluster", "members", "--server", server)
 		return len(c.Items) == members && !slices.ContainsFunc(c.Items, func(m wire.Member) bool {
-			return m.State != "living" || m.Shards < 1024/members-1
+			return m.State != "alive" || m.Shards < 1024/members-1
 		})
 	}, 30*time.Second, 50*time.Millisecond, "%+v", &c)
 	return c
@@ -51,7 +51,7 @@ func TestAClusterIsLookedAtAndAMemberDrained(t *testing.T) {
 	all := shared(t, servers[2], 3)
 	require.Equal(t, "troupe", all.Name)
 	for i, m := range all.Items {
-		require.Equal(t, []any{"living", servers[i], i == 2, troupe.Version()}, []any{m.State, m.URL, m.Answers, m.Version})
+		require.Equal(t, []any{"alive", servers[i], i == 2, troupe.Version()}, []any{m.State, m.URL, m.Current, m.Version})
 		require.Positive(t, m.LeaseMS)
 		require.LessOrEqual(t, m.LeaseMS, int64(2000))
 		_, _, err := net.SplitHostPort(m.Gossip)
@@ -63,13 +63,13 @@ func TestAClusterIsLookedAtAndAMemberDrained(t *testing.T) {
 
 	owner := told[wire.Shards](t, "cluster", "shards", "--server", servers[1], "--task", task)
 	require.Len(t, owner.Items, 1)
-	require.Equal(t, 1, owner.Items[0].Active+owner.Items[0].Resting)
+	require.Equal(t, 1, owner.Items[0].ActiveTasks+owner.Items[0].IdleTasks)
 	name := owner.Items[0].Member
 	shown := call(t, "cluster", "shards", "--server", servers[1], "--task", task)
 	require.Regexp(t, `Member: +`+name, shown.stdout)
 
 	drained := call(t, "cluster", "drain", name, "--wait", "--server", servers[0])
-	require.Equal(t, name+" owns no shards, and takes none\n", drained.stdout, drained.stderr)
+	require.Equal(t, name+" is drained\n", drained.stdout, drained.stderr)
 	owner = told[wire.Shards](t, "cluster", "shards", "--server", servers[1], "--task", task)
 	require.NotEqual(t, name, owner.Items[0].Member)
 	require.NotEmpty(t, owner.Moves)
@@ -96,7 +96,7 @@ func TestAClusterIsLookedAtAndAMemberDrained(t *testing.T) {
 
 	stranger := call(t, "cluster", "drain", "d", "--server", servers[0])
 	require.Equal(t, 1, stranger.code)
-	require.Contains(t, stranger.stderr, `no member "d" lives in this cluster`)
+	require.Contains(t, stranger.stderr, `there is no live member "d" in this cluster`)
 }
 
 func TestTheLastMemberThatTakesTasksIsNotDrained(t *testing.T) {
@@ -110,7 +110,7 @@ func TestTheLastMemberThatTakesTasksIsNotDrained(t *testing.T) {
 	require.Zero(t, call(t, "cluster", "drain", all.Items[1].Incarnation, "--wait", "--server", servers[1]).code)
 	last := call(t, "cluster", "drain", all.Items[0].Incarnation, "--server", servers[1])
 	require.Equal(t, 1, last.code)
-	require.Contains(t, last.stderr, "nobody could take what member twin owns: no other member lives that does not drain itself")
+	require.Contains(t, last.stderr, "no other member could take the shards of twin: all other members drain or are gone")
 }
 
 func TestAMemberOnSQLiteIsAClusterOfOne(t *testing.T) {
@@ -118,9 +118,9 @@ func TestAMemberOnSQLiteIsAClusterOfOne(t *testing.T) {
 		"sqlite:"+t.TempDir()+"/troupe.db", "--name", "only", "--log-level", "error")
 	server := strings.Fields(strings.TrimPrefix(first, "Troupe serves "))[0]
 	m := shared(t, server, 1).Items[0]
-	require.Equal(t, []any{"only", "living", "", true}, []any{m.Name, m.State, m.URL, m.Answers})
+	require.Equal(t, []any{"only", "alive", "", true}, []any{m.Name, m.State, m.URL, m.Current})
 	shards := call(t, "cluster", "shards", "--server", server)
-	require.Contains(t, shards.stdout, "Nothing has moved in the last ten minutes.")
+	require.Contains(t, shards.stdout, "No shard moved in the last ten minutes.")
 	drained := call(t, "cluster", "drain", "only", "--server", server)
 	require.Equal(t, 1, drained.code)
 	require.Contains(t, drained.stderr, "a store of SQLite has room for one member; several share a store of PostgreSQL")

@@ -15,7 +15,7 @@ func TestATaskThatIsFollowedForAWhileGoesOn(t *testing.T) {
 	for _, format := range []string{"table", "json"} {
 		got := cmd("flow", "run", file, "--timeout", "300ms", "-o", format)
 		require.Equal(t, exitFailed, got.code)
-		require.Regexp(t, `has not ended within 300ms; it goes on: troupe task watch \S+\n$`, got.stderr)
+		require.Regexp(t, `has not ended within 300ms and continues: troupe task watch \S+\n$`, got.stderr)
 	}
 	tasks := parse[wire.Page[wire.TaskSummary]](t, cmd("task", "list", "--flow", "approve", "-o", "json").stdout).Items
 	require.Len(t, tasks, 2)
@@ -33,7 +33,7 @@ func TestAFlowThatIsThereIsNotReplacedUnlessThatIsWanted(t *testing.T) {
 	require.Zero(t, apply(file, "--no-replace").code)
 	got := apply(file, "--no-replace")
 	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stderr, "the flow approve exists already; without --no-replace it gets a new version")
+	require.Contains(t, got.stderr, "the flow approve already exists; omit --no-replace to publish a new version")
 	require.Zero(t, apply(file).code)
 	require.Equal(t, exitUsage, apply("-", "--no-replace").code)
 }
@@ -48,6 +48,11 @@ func TestFlowsAreListedWithWhatTheyDidAndWhenTheyAreNext(t *testing.T) {
 	require.Regexp(t, `FLOW +LAST +NEXT`, got.stdout)
 	require.Regexp(t, `(?m)^double +completed `, got.stdout)
 	require.Regexp(t, `(?m)^approve +\d{4}-01-01 `, got.stdout)
+	type listedFlow struct {
+		wire.Flow
+		Last *wire.TaskSummary `json:"last_task"`
+		Next wire.Time         `json:"next_slot"`
+	}
 	listed := map[string]listedFlow{}
 	for _, f := range parse[wire.Page[listedFlow]](t, cmd("flow", "list", "-o", "json").stdout).Items {
 		listed[f.Slug] = f
@@ -63,7 +68,7 @@ func TestATaskIsShownWithTheAttemptsOfItsSteps(t *testing.T) {
 	file := write(t, "again.yaml", "name: again\ntasks:\n  a: {executor: process, command: 'test $ORK_ATTEMPT = 2', retries: 1}\n")
 	got := cmd("flow", "run", file, "--root", ".")
 	require.Zero(t, got.code, got.stderr)
-	require.Regexp(t, `(?m)^NODE +STATE +VISITS +UNITS +FAILED +ATTEMPTS +TIME$`, got.stdout)
+	require.Regexp(t, `(?m)^NODE +STATE +VISITS +UNITS +FAILED +ATTEMPTS +DURATION$`, got.stdout)
 	require.Regexp(t, `(?m)^a +completed +1 +1 +0 +2 `, got.stdout)
 	id := parse[wire.Page[wire.TaskSummary]](t, cmd("task", "list", "-o", "json").stdout).Items[0].ID
 	require.Regexp(t, `(?m)^a +\S+ +completed +2 +\S*\d+\S* `, cmd("task", "show", id).stdout)

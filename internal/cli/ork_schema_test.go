@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/flow/ork"
+	"github.com/troupe-engine/troupe/dialect/ork"
 )
 
 const functionsOfPython = `

@@ -80,7 +80,8 @@ func TestRemoteWorkersOfOrkAreReportedAtTheStart(t *testing.T) {
 	t.Setenv("ORK_WORKERS_CONFIG", "gs://bucket/workers.yaml")
 	got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"))
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "--ork-workers (ORK_WORKERS_CONFIG) gs://bucket/workers.yaml is no file of this host: copy it here")
+	require.Contains(t, got.stderr, "--ork-workers (ORK_WORKERS_CONFIG): the file "+
+		"gs://bucket/workers.yaml does not exist on this host: copy it here")
 }
 
 func TestAWorkflowFileOfOrkIsChecked(t *testing.T) {

@@ -11,15 +11,15 @@ import (
 func TestAnEmptyPlaceIsRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for text, args := range map[string][]string{
-		"--store: it is empty":         {"serve", "--store", ""},
-		"--object-store: it is empty":  {"serve", "--object-store="},
-		"--script-dir: it is empty":    {"serve", "--script-dir", ""},
-		"--secret-dir: it is empty":    {"dev", "--secret-dir", ""},
-		"--tls-cert: it is empty":      {"serve", "--tls-cert", ""},
-		"--listen: it is empty":        {"serve", "--listen", ""},
-		"--server: it is empty":        {"task", "list", "--server", ""},
-		"--working-dir: it is empty":   {"worker", "run", "--working-dir="},
-		"--payload-store: it is empty": {"serve", "--payload-store", ""},
+		"--store is empty":         {"serve", "--store", ""},
+		"--object-store is empty":  {"serve", "--object-store="},
+		"--script-dir is empty":    {"serve", "--script-dir", ""},
+		"--secret-dir is empty":    {"dev", "--secret-dir", ""},
+		"--tls-cert is empty":      {"serve", "--tls-cert", ""},
+		"--listen is empty":        {"serve", "--listen", ""},
+		"--server is empty":        {"task", "list", "--server", ""},
+		"--working-dir is empty":   {"worker", "run", "--working-dir="},
+		"--payload-store is empty": {"serve", "--payload-store", ""},
 	} {
 		got := call(t, args...)
 		require.Equal(t, exitUsage, got.code, "%v: %s", args, got.stderr)
@@ -38,7 +38,7 @@ func TestAnEmptyVariableOfAPlaceIsRefused(t *testing.T) {
 			t.Setenv(name, "")
 			got := call(t, args...)
 			require.Equal(t, exitUsage, got.code, got.stderr)
-			require.Contains(t, got.stderr, "the variable "+name+" is set and empty")
+			require.Contains(t, got.stderr, "the variable "+name+" is set but empty")
 			require.NoFileExists(t, "troupe.db")
 		})
 	}

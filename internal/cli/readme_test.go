@@ -114,7 +114,7 @@ func (n *newcomer) runBlocks(path string) string {
 func TestEveryCommandOfTheReadmeWorks(t *testing.T) {
 	n := newNewcomer(t)
 	printed := n.runBlocks("README.md")
-	require.Contains(t, printed, "tasks ended as they should")
+	require.Contains(t, printed, "tasks ended as expected")
 	require.Contains(t, printed, "order.yaml: valid")
 	require.Regexp(t, `completed after 2 steps`, printed)
 	require.Regexp(t, `"result":\{"tracking":"T-1"\}`, printed)

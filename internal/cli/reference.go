@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
 // CommandReference describes a command for the reference.
@@ -30,8 +32,8 @@ type FlagReference struct {
 
 // CommandReferences returns all commands that help lists, each before those below it.
 func CommandReferences() []CommandReference {
-	e := programVariant{name: "troupe"}
-	return appendReferences(nil, e.newParser(e.newCommandTree()).Model.Node)
+	e := console.Program{Name: "troupe"}
+	return appendReferences(nil, newParser(e, newCommandTree(e)).Model.Node)
 }
 
 func appendReferences(list []CommandReference, n *kong.Node) []CommandReference {

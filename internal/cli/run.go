@@ -6,13 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/troupe-engine/troupe/internal/cli/console"
+	"github.com/troupe-engine/troupe/internal/cli/flows"
+	"github.com/troupe-engine/troupe/internal/cli/operate"
+	"github.com/troupe-engine/troupe/internal/cli/schedules"
+	"github.com/troupe-engine/troupe/internal/cli/serve"
+	"github.com/troupe-engine/troupe/internal/cli/tasks"
+	"github.com/troupe-engine/troupe/internal/cli/workers"
 )
 
 // Exit codes.
@@ -22,64 +29,42 @@ const (
 	exitUsage  = 2
 )
 
-// errFailed is the error of a command that has already reported the failure.
-var errFailed = errors.New("failed")
-
-// usageError is a fault of the command line that only the command itself could detect.
-type usageError struct{ error }
-
-func newUsageError(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// programVariant holds the differences between programs with this command line.
-type programVariant struct {
-	name      string
-	additions []Addition
-}
-
-// app holds the environment of every command.
-type app struct {
-	programVariant
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	log            *slog.Logger // destination of failures; nil means text on stderr
-}
-
 type commandTree struct {
-	Serve      serveCmd      `cmd:"" help:"Run a member: the engine with its HTTP API."`
-	Dev        devCmd        `cmd:"" help:"Run a member for development, with demo services and the flows of a folder."`
-	Demo       demoCmd       `cmd:"" help:"See it work: a member, two workers, and tasks of all example flows."`
-	Worker     workerCmd     `cmd:"" help:"Run a worker: the demo services, or commands of your own; and look at those there are."`
-	Queue      queueCmd      `cmd:"" help:"Look at the queues of jobs."`
-	Job        jobCmd        `cmd:"" help:"Look at the jobs in the queues."`
-	Flow       flowCmd       `cmd:"" help:"Publish and look at flows."`
-	Task       taskCmd       `cmd:"" help:"Start, follow and steer tasks."`
-	Approval   approvalCmd   `cmd:"" help:"See who waits for an approval, and answer."`
-	Stats      statsCmd      `cmd:"" help:"See how everything is, or how the tasks of a flow go."`
-	Token      tokenCmd      `cmd:"" help:"Let others in, each with a role."`
-	Hook       hookCmd       `cmd:"" help:"Have others start and signal tasks by signed deliveries over HTTP."`
-	Schedule   scheduleCmd   `cmd:"" help:"Have tasks begin by the clock."`
-	Cluster    clusterCmd    `cmd:"" help:"Look at the members of a cluster, and have one hand its tasks over."`
-	Ork        orkCmd        `cmd:"" help:"Help with workflow files of Ork."`
-	Import     importCmd     `cmd:"" help:"Take over what another engine has stored."`
-	Health     healthCmd     `cmd:"" help:"Ask whether a member can do its work."`
-	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" help:"Print what may be typed next; for completion scripts."`
-	Completion completionCmd `cmd:"" help:"Print the completion script of a shell."`
-	Version    versionCmd    `cmd:"" help:"Print the version; also --version."`
+	Serve      serve.Command          `cmd:"" help:"Run a member: the engine with its HTTP API and pages."`
+	Dev        serve.DevCommand       `cmd:"" help:"Run a member for development, with demo services and the flows of a folder."`
+	Demo       serve.DemoCommand      `cmd:"" help:"Run all example flows with a member and two workers."`
+	Worker     workers.Command        `cmd:"" help:"Run, list and show workers."`
+	Queue      workers.QueueCommand   `cmd:"" help:"List queues of jobs."`
+	Job        workers.JobCommand     `cmd:"" help:"List and show jobs."`
+	Flow       flows.Command          `cmd:"" help:"Publish, test and show flows."`
+	Task       tasks.Command          `cmd:"" help:"Start, watch and control tasks."`
+	Approval   tasks.ApprovalCommand  `cmd:"" help:"List and answer approvals."`
+	Stats      operate.StatsCommand   `cmd:"" help:"Show statistics of all tasks, or of one flow."`
+	Token      operate.TokenCommand   `cmd:"" help:"Create, list and delete access tokens."`
+	Hook       operate.HookCommand    `cmd:"" help:"Manage webhooks that start or signal tasks."`
+	Schedule   schedules.Command      `cmd:"" help:"Manage schedules that start tasks."`
+	Cluster    operate.ClusterCommand `cmd:"" help:"Show and drain the members of a cluster."`
+	Ork        flows.OrkCommand       `cmd:"" help:"Print types for Ork workflow files."`
+	Import     operate.ImportCommand  `cmd:"" help:"Import the data of another engine."`
+	Health     operate.HealthCommand  `cmd:"" help:"Check the health of a member."`
+	Complete   completeCmd            `cmd:"" name:"__complete" hidden:"" help:"Print completions of a command line; for completion scripts."`
+	Completion completionCmd          `cmd:"" help:"Print a shell completion script."`
+	Version    versionCmd             `cmd:"" help:"Print the version (also --version)."`
 }
 
 // newCommandTree returns the program's commands, with the flags of its additions.
-func (e programVariant) newCommandTree() *commandTree {
+func newCommandTree(e console.Program) *commandTree {
 	c := new(commandTree)
-	for _, add := range e.additions {
+	for _, add := range e.Additions {
 		c.Serve.Plugins = append(c.Serve.Plugins, add)
 		c.Dev.Plugins = append(c.Dev.Plugins, add)
 	}
 	return c
 }
 
-// runCommand parses and runs a command line and returns the exit code.
-func (e programVariant) runCommand(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{programVariant: e, stdin: stdin, stdout: newDisplay(stdout), stderr: newDisplay(stderr)}
+// runCommandLine parses and runs a command line and returns the exit code.
+func runCommandLine(ctx context.Context, e console.Program, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &console.App{Program: e, Stdin: stdin, Stdout: console.NewDisplay(stdout), Stderr: console.NewDisplay(stderr)}
 	exited := false // kong has printed a help text
 	switch {
 	case len(args) == 0:
@@ -88,26 +73,26 @@ func (e programVariant) runCommand(ctx context.Context, args []string, stdin io.
 	case len(args) == 1 && args[0] == "--version":
 		args = []string{"version"}
 	}
-	command, err := a.newParser(selectCommand(e.newCommandTree(), args[0]),
+	command, err := newParser(e, selectCommand(newCommandTree(e), args[0]),
 		kong.Writers(stdout, stderr), kong.Exit(func(int) { exited = true }),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(a)).Parse(args)
 	if exited {
 		return exitOK
 	}
 	if err != nil {
-		return a.reportError(usageError{err})
+		return reportError(a, console.UsageError{Err: err})
 	}
 	if err := cmp.Or(checkNames(command), checkPlaces(command, args)); err != nil {
-		return a.reportError(err)
+		return reportError(a, err)
 	}
-	return a.reportError(command.Run())
+	return reportError(a, command.Run())
 }
 
 // newParser returns a parser for these commands.
-func (e programVariant) newParser(commands any, options ...kong.Option) *kong.Kong {
-	parser, err := kong.New(commands, append(options, kong.Name(e.name),
-		kong.Description("Troupe is a durable workflow engine. Run \""+e.name+" demo\" to see it work."),
-		durations, instants, zonedTimes, kong.ConfigureHelp(kong.HelpOptions{Compact: true}))...)
+func newParser(e console.Program, commands any, options ...kong.Option) *kong.Kong {
+	parser, err := kong.New(commands, append(options, kong.Name(e.Name),
+		kong.Description("Troupe is a durable workflow engine. Run \""+e.Name+" demo\" to try it."),
+		console.DurationMapper, console.TimeMapper, console.ZonedTimeMapper, kong.ConfigureHelp(kong.HelpOptions{Compact: true}))...)
 	if err != nil {
 		panic(fmt.Sprintf("the command line's model is wrong: %v", err))
 	}
@@ -135,7 +120,7 @@ func checkNames(command *kong.Context) error {
 	for _, p := range command.Path {
 		v := p.Positional
 		if v != nil && (v.Required || v.IsSlice() && v.Tag.Has("complete")) && hasEmpty(v.Target.Interface()) {
-			return newUsageError("<%s>: it is empty; is a variable not set?", v.Name)
+			return console.NewUsageError("<%s> is empty: check that the variable is set", v.Name)
 		}
 	}
 	return nil
@@ -155,12 +140,12 @@ func checkPlaces(command *kong.Context, args []string) error {
 			continue
 		}
 		if isGivenEmpty(args, "--"+f.Name) {
-			return newUsageError("--%s: it is empty: give it a value, or leave the flag out; is a variable not set?", f.Name)
+			return console.NewUsageError("--%s is empty: give it a value or omit the flag; check that the variable is set", f.Name)
 		}
 		set := slices.IndexFunc(f.Envs, func(name string) bool { _, isSet := os.LookupEnv(name); return isSet })
 		isGiven := slices.ContainsFunc(command.Path, func(p *kong.Path) bool { return p.Flag == f })
 		if !isGiven && set >= 0 && os.Getenv(f.Envs[set]) == "" {
-			return newUsageError("--%s: the variable %s is set and empty: give it a value, or unset it", f.Name, f.Envs[set])
+			return console.NewUsageError("--%s: the variable %s is set but empty: give it a value or unset it", f.Name, f.Envs[set])
 		}
 	}
 	return nil
@@ -186,21 +171,21 @@ func hasEmpty(given any) bool {
 }
 
 // reportError prints an error with advice, and returns the exit code.
-func (a *app) reportError(err error) int {
-	var usage usageError
+func reportError(a *console.App, err error) int {
+	var usage console.UsageError
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &usage):
-		fmt.Fprintf(a.stderr, "%s: %v\nRun %[1]s --help, or --help behind a command, for what is possible.\n", a.name, err)
+		fmt.Fprintf(a.Stderr, "%s: %v\nRun '%[1]s --help' or '%[1]s COMMAND --help' for usage.\n", a.Name, err)
 		return exitUsage
-	case errors.Is(err, errMistaken):
+	case errors.Is(err, console.ErrMistaken):
 		return exitUsage
-	case errors.Is(err, errFailed):
-	case a.log != nil:
-		a.log.Error(explainError(err))
+	case errors.Is(err, console.ErrFailed):
+	case a.Log != nil:
+		a.Log.Error(console.ExplainError(err))
 	default:
-		fmt.Fprintf(a.stderr, "%s: %s\n", a.name, explainError(err))
+		fmt.Fprintf(a.Stderr, "%s: %s\n", a.Name, console.ExplainError(err))
 	}
 	return exitFailed
 }

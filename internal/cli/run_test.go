@@ -6,23 +6,25 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
 // helpOf returns the help for a line, from a parser with these commands.
 func helpOf(t *testing.T, commands any, line ...string) (help string) {
 	var out bytes.Buffer
-	parser := programVariant{name: "troupe"}.newParser(commands, kong.Writers(&out, &out), kong.Exit(func(int) {}))
+	parser := newParser(console.Program{Name: "troupe"}, commands, kong.Writers(&out, &out), kong.Exit(func(int) {}))
 	_, _ = parser.Parse(append(line, "--help"))
 	require.NotEmpty(t, out.String(), line)
 	return out.String()
 }
 
 func TestACommandIsTheSameAloneAsAmongAll(t *testing.T) {
-	all := programVariant{name: "troupe"}.newCommandTree()
-	model := programVariant{name: "troupe"}.newParser(all).Model
+	all := newCommandTree(console.Program{Name: "troupe"})
+	model := newParser(console.Program{Name: "troupe"}, all).Model
 	for _, first := range model.Children {
 		one := selectCommand(all, first.Name)
-		require.Len(t, programVariant{name: "troupe"}.newParser(one).Model.Children, 1, first.Name)
+		require.Len(t, newParser(console.Program{Name: "troupe"}, one).Model.Children, 1, first.Name)
 		require.Equal(t, helpOf(t, all, first.Name), helpOf(t, one, first.Name))
 		for _, second := range first.Children {
 			require.Equal(t, helpOf(t, all, first.Name, second.Name), helpOf(t, one, first.Name, second.Name))

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
 // nasty would clear a screen, run backwards, and end with a line that looks like our output.
@@ -22,24 +24,24 @@ func requireSafe(t *testing.T, text string) {
 	t.Helper()
 	require.True(t, utf8.ValidString(text))
 	for _, r := range text {
-		require.False(t, r != '\n' && r != '\t' && r != utf8.RuneError && isUnsafe(r), "%q in %q", r, text)
+		require.False(t, r != '\n' && r != '\t' && r != utf8.RuneError && console.SanitizeText(string(r)) != string(r), "%q in %q", r, text)
 	}
 }
 
 func TestADisplayNeutralizesControlCharacters(t *testing.T) {
 	var b bytes.Buffer
-	n, err := fmt.Fprint(outputWriter{Writer: &b}, nasty, "\x9b", "\ttab")
+	n, err := fmt.Fprint(console.NewDisplay(&b), nasty, "\x9b", "\ttab")
 	require.NoError(t, err)
 	require.Equal(t, len(nasty)+5, n)
 	require.Equal(t, "a [2J\ufffd\ufffdb 31m \ufffd\ufffdc\nok.yaml: valid\ufffd\ttab", b.String())
-	require.Equal(t, "a [2J\ufffd\ufffdb 31m \ufffd\ufffdc ok.yaml: valid", sanitizeText(nasty))
-	require.Equal(t, "größe 👩‍🔬 ✓", sanitizeText("größe 👩‍🔬 ✓"))
+	require.Equal(t, "a [2J\ufffd\ufffdb 31m \ufffd\ufffdc ok.yaml: valid", console.SanitizeText(nasty))
+	require.Equal(t, "größe 👩‍🔬 ✓", console.SanitizeText("größe 👩‍🔬 ✓"))
 }
 
 func TestJSONIsExactAndSafe(t *testing.T) {
 	var b bytes.Buffer
 	raw := json.RawMessage(`{"b":1.00,"a":"` + "\u202e\u009b\x7f\U000E0041" + `<"}`)
-	require.NoError(t, printJSON(outputWriter{Writer: &b}, map[string]any{"text": nasty, "raw": raw}))
+	require.NoError(t, console.PrintJSON(console.NewDisplay(&b), map[string]any{"text": nasty, "raw": raw}))
 	requireSafe(t, b.String())
 	var back struct {
 		Text string
@@ -109,8 +111,8 @@ func TestAServersErrorIsShownAsItsOwn(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusConflict)
-		_ = json.NewEncoder(w).Encode(map[string]any{"status": 409, "title": nasty, "what": nasty, "where": nasty, "hint": nasty,
-			"errors": []any{map[string]any{"what": nasty, "where": nasty}, map[string]any{"what": nasty, "where": nasty}}})
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": 409, "title": nasty, "message": nasty, "field": nasty, "hint": nasty,
+			"errors": []any{map[string]any{"message": nasty, "field": nasty}, map[string]any{"message": nasty, "field": nasty}}})
 	}))
 	t.Cleanup(server.Close)
 	for _, args := range [][]string{{"flow", "list"}, {"task", "show", "x"}, {"task", "start", "x"}} {

@@ -16,7 +16,7 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 
 	got := cmd("schedule", "set", "nightly", "--flow", "double", "--cron", "30 2 * * mon-fri",
 		"--timezone", "Europe/Berlin", "--catchup", "none", "--overlap", "skip",
-		"--jitter", "30s", "-p", `{"n": 4}`, "--label", "team=a")
+		"--jitter", "30s", "-p", "n=4", "--label", "team=a")
 	require.Zero(t, got.code, got.stderr)
 	require.Regexp(t, `^nightly: next at \d{4}-`, got.stdout)
 	require.Regexp(t, `(?m)^nightly +double +30 2 \* \* mon-fri +Europe/Berlin +enabled`, cmd("schedule", "list").stdout)
@@ -27,6 +27,10 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 	require.JSONEq(t, `{"n": 4}`, string(shown.Params))
 	require.Regexp(t, `(?s)Catch-up: +none.*WALL CLOCK`, cmd("schedule", "show", "nightly").stdout)
 
+	got = cmd("schedule", "trigger", "nightly", "-p", "of=hand")
+	require.Zero(t, got.code, got.stderr)
+	require.Regexp(t, `Params: +\{"n":4,"of":"hand"\}`, cmd("task", "show", strings.TrimSpace(got.stdout)).stdout,
+		"-p changes the params of the schedule")
 	got = cmd("schedule", "trigger", "nightly")
 	require.Zero(t, got.code, got.stderr)
 	require.Regexp(t, `(?s)Labels: +schedule=nightly team=a triggered_by=manual`,
@@ -34,14 +38,14 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 
 	got = cmd("schedule", "backfill", "nightly", "--from", "soon", "--to", "2026-01-12T00:00:00Z", "--dry-run")
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, `--from: "soon" is no time: write it like 2026-01-31 or 2026-01-31T02:30:00Z`)
+	require.Contains(t, got.stderr, `--from: invalid time "soon": use 2026-01-31 or 2026-01-31T02:30:00Z`)
 	dates := cmd("schedule", "backfill", "nightly", "--from", "2026-01-05", "--to", "2026-01-11 23:59:59.000Z", "--dry-run")
 	require.Equal(t, 0, dates.code, dates.stderr)
 	got = cmd("schedule", "backfill", "nightly", "--from", "2026-01-05T00:00:00Z", "--to", "2026-01-12T00:00:00Z", "--dry-run")
 	require.Zero(t, got.code, got.stderr)
-	require.Regexp(t, `(?m)would begin$`, got.stdout)
+	require.Regexp(t, `(?m)would start$`, got.stdout)
 	for _, want := range []int{5, 0} {
-		done := told[wire.Backfilled](t, append([]string{"schedule", "backfill", "nightly",
+		done := told[wire.BackfillResult](t, append([]string{"schedule", "backfill", "nightly",
 			"--from", "2026-01-05T00:00:00Z", "--to", "2026-01-12T00:00:00Z"}, at...)...)
 		require.Len(t, done.Items, 5)
 		require.Equal(t, want, done.Created)
@@ -50,7 +54,7 @@ func TestASchedulesLifeOnTheCommandLine(t *testing.T) {
 	require.Zero(t, cmd("schedule", "next", "nightly", "-n", "2").code)
 	got = cmd("schedule", "next", "nightly", "--timezone", "UTC")
 	require.Equal(t, exitUsage, got.code, got.stdout)
-	require.Contains(t, got.stderr, "the schedule nightly has its own")
+	require.Contains(t, got.stderr, "the schedule nightly has its own settings")
 
 	require.Equal(t, "nightly: disabled\n", cmd("schedule", "disable", "nightly").stdout)
 	require.Regexp(t, `(?m)disabled`, cmd("schedule", "list", "--flow", "double").stdout)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -23,7 +22,6 @@ import (
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/api/client"
 	"github.com/troupe-engine/troupe/api/wire"
-	"github.com/troupe-engine/troupe/flow"
 )
 
 func TestAMemberThatCannotServeReportsTheReason(t *testing.T) {
@@ -35,15 +33,15 @@ func TestAMemberThatCannotServeReportsTheReason(t *testing.T) {
 		want string
 	}{
 		"taken address": {[]string{"--listen", taken, "--store", "sqlite:" + store + "2"},
-			"choose another address with --listen"},
+			"set another one with --listen"},
 		"taken store": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:" + store},
-			"another member is using this store\nhint: stop that member"},
+			"another member is using this store\nhint: stop the other member"},
 		"open address": {[]string{"--listen", "0.0.0.0:0"},
 			"can be reached from other hosts: configure tokens (--token-file)"},
 		"unknown store": {[]string{"--listen", "127.0.0.1:0", "--store", "mysql://x"},
 			"neither sqlite:PATH nor a postgres:// URL"},
 		"empty tokens": {[]string{"--listen", "127.0.0.1:0", "--token-file",
-			write(t, "tokens", "\n")}, "holds none"},
+			write(t, "tokens", "\n")}, "tokens is empty"},
 		"no such folder": {[]string{"--listen", "127.0.0.1:0", "--store",
 			"sqlite:/nowhere/at/all/t.db"}, "there is no folder /nowhere/at/all: create it"},
 		"no file": {[]string{"--listen", "127.0.0.1:0", "--store", "sqlite:"},
@@ -61,52 +59,9 @@ func TestAMemberThatCannotServeReportsTheReason(t *testing.T) {
 	}
 }
 
-func TestSettingsOfOrkWithoutEffectAreReportedOnce(t *testing.T) {
-	var told bytes.Buffer
-	f := memberFlags{logFlags: logFlags{LogLevel: "info"}}
-	_, err := f.buildConfig(&app{stderr: &told})
-	require.NoError(t, err)
-	require.Empty(t, told.String())
-	t.Setenv("POLL_INTERVAL_SECS", "0.5")
-	t.Setenv("DB_POOL_SIZE", "20")
-	t.Setenv("ORK_LOCATIONS_CONFIG", "locations.yaml")
-	_, err = f.buildConfig(&app{stderr: &told})
-	require.NoError(t, err)
-	require.Regexp(t, `^\S+ level=INFO msg="settings of Ork that mean nothing here" `+
-		`variables="POLL_INTERVAL_SECS DB_POOL_SIZE ORK_LOCATIONS_CONFIG"\n$`, told.String())
-}
-
-func TestFlagsAndVariablesConfigureAMember(t *testing.T) {
-	t.Setenv("SCHEDULER_DB", "old.db")
-	t.Setenv("WORKER_OFFLINE_TTL_SEC", "30")
-	t.Setenv("WORKER_REFRESH_INTERVAL_SEC", "soon")
-	f := memberFlags{MaxUnits: 7, Token: []string{"a"}, TokenFile: write(t, "tokens", "b\n\n c \n"), logFlags: logFlags{LogLevel: "warn"}}
-	cfg, err := f.buildConfig(&app{stderr: io.Discard})
-	require.NoError(t, err)
-	require.Equal(t, "sqlite:old.db", cfg.Store)
-	require.Equal(t, []string{"a", "b", "c"}, cfg.Tokens)
-	require.Equal(t, 30*time.Second, cfg.WorkerTTL)
-	require.Zero(t, cfg.WorkerRefresh, "no positive number means the default")
-	require.Equal(t, flow.Limits{Units: 7}, cfg.Limits)
-
-	f.Store, f.WorkerTTL = "sqlite:new.db", time.Minute
-	cfg, err = f.buildConfig(&app{stderr: io.Discard})
-	require.NoError(t, err)
-	require.Equal(t, "sqlite:new.db", cfg.Store)
-	require.Equal(t, time.Minute, cfg.WorkerTTL)
-	require.Zero(t, cfg.ResumeGrace)
-
-	for said, want := range map[time.Duration]time.Duration{0: -1, time.Minute: time.Minute} {
-		f.ResumeGrace = &said
-		cfg, err = f.buildConfig(&app{stderr: io.Discard})
-		require.NoError(t, err)
-		require.Equal(t, want, cfg.ResumeGrace, "0 means none at all")
-	}
-}
-
 func TestNegativeNumbersAreRefused(t *testing.T) {
-	for _, flag := range []string{"--max-depth=-1", "--max-shared=-1", "--visibility=-1s",
-		"--worker-save=-1ms", "--max-calls=-5", "--resume-grace=-1s"} {
+	for _, flag := range []string{"--max-depth=-1", "--max-shared=-1", "--job-lease=-1s",
+		"--worker-save-interval=-1ms", "--max-calls=-5", "--resume-grace=-1s"} {
 		got := call(t, "serve", "--listen", "127.0.0.1:0", "--store", "sqlite:"+filepath.Join(t.TempDir(), "t.db"), flag)
 		require.Equal(t, 2, got.code, flag)
 		name, _, _ := strings.Cut(flag, "=")
@@ -150,7 +105,7 @@ func TestTheDemoEndsAsItShould(t *testing.T) {
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Contains(t, string(out), "tasks ended as they should, ")
+	require.Contains(t, string(out), "tasks ended as expected, ")
 	left, err := os.ReadDir(strings.TrimPrefix(cmd.Env[len(cmd.Env)-1], "TMPDIR="))
 	require.NoError(t, err)
 	require.Empty(t, left, "the demo takes its folder away")
@@ -167,9 +122,9 @@ func TestADemoThatStaysServesUntilASignalStopsIt(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	out.waitFor(t, ", everything is kept in ")
+	out.waitFor(t, " with its store in ")
 	url := strings.TrimSuffix(urlIn(t, out.String()), ",")
-	out.waitFor(t, "The member stays until Ctrl-C; its pages are at "+url)
+	out.waitFor(t, "The member runs until Ctrl-C; pages: "+url)
 	require.Contains(t, out.String(), "export TROUPE_SERVER="+url)
 	for _, address := range []string{url + "/", url + "/v1/docs"} {
 		answer, err := http.Get(address)
@@ -195,13 +150,13 @@ func TestDevPublishesAFolderAndItsChanges(t *testing.T) {
 	require.NoError(t, os.WriteFile("flows/Double It.yaml", []byte(double), 0o600))
 	line, out := background(t, "dev", "--listen", "127.0.0.1:0", "--log-level", "error")
 	url := urlIn(t, line)
-	out.waitFor(t, "double-it version 1 is published")
+	out.waitFor(t, "double-it version 1 published")
 	require.FileExists(t, ".troupe/dev.db")
 
 	require.NoError(t, os.WriteFile("flows/other.json", []byte(`{"start":"x","nodes":{}}`), 0o600))
 	out.waitFor(t, "other.json:1:")
 	require.NoError(t, os.WriteFile("flows/Double It.yaml", []byte(strings.ReplaceAll(double, "mul: 2", "mul: 20")), 0o600))
-	out.waitFor(t, "double-it version 2 is published")
+	out.waitFor(t, "double-it version 2 published")
 	got := call(t, "task", "start", "double-it", "-p", "n=21", "--wait", "--server", url)
 	require.Regexp(t, `Result: +420\n`, got.stdout)
 }
@@ -218,7 +173,7 @@ func TestAWorkerOfTheUsersReplacesTheDemoServiceOfItsName(t *testing.T) {
 	line, out := background(t, "dev", "--listen", "127.0.0.1:0", "--log-level", "error")
 	url := urlIn(t, line)
 	out.waitFor(t, "demo services: transform, ")
-	out.waitFor(t, "shop version 1 is published")
+	out.waitFor(t, "shop version 1 published")
 	awaitWorker(t, url, "pay")
 	awaitWorker(t, url, "assess")
 	for service, mode := range map[string]string{"pay": "push", "assess": "pull", "refund": "attach"} {
@@ -232,8 +187,8 @@ func TestAWorkerOfTheUsersReplacesTheDemoServiceOfItsName(t *testing.T) {
 	}
 	got := call(t, "task", "start", "shop", "--wait", "--server", url, "--output", "json")
 	require.JSONEq(t, `{"pay": "own pay", "assess": "own assess", "refund": "own refund"}`, string(parse[wire.Task](t, got.stdout).Result))
-	out.waitFor(t, "worker pay-of-mine carries out pay, in place of the demo services of that name")
-	out.waitFor(t, "worker refund-of-mine carries out refund")
+	out.waitFor(t, "worker pay-of-mine replaces the demo services pay")
+	out.waitFor(t, "worker refund-of-mine replaces the demo services refund")
 }
 
 func TestDevGoesWithoutDemoServices(t *testing.T) {
@@ -314,7 +269,7 @@ func awaitWorker(t *testing.T, url, service string) {
 	defer c.Close()
 	require.Eventually(t, func() bool {
 		known, err := c.Workers(t.Context())
-		return err == nil && slices.ContainsFunc(known, func(w wire.KnownWorker) bool { return slices.Contains(w.Services, service) })
+		return err == nil && slices.ContainsFunc(known, func(w wire.Worker) bool { return slices.Contains(w.Services, service) })
 	}, time.Minute, 10*time.Millisecond)
 }
 
@@ -360,7 +315,7 @@ func TestEverythingAMemberPrintsIsJSONWhenAsked(t *testing.T) {
 	}()
 	said := bufio.NewScanner(from)
 	require.True(t, said.Scan())
-	url := parse[map[string]string](t, said.Text())["serves"]
+	url := parse[map[string]string](t, said.Text())["url"]
 	path := write(t, "broken.yaml", strings.ReplaceAll(double, "func: mul", "func: nobody_knows"))
 	require.Equal(t, 0, call(t, "flow", "apply", path, "--server", url).code)
 	require.Equal(t, 1, call(t, "task", "start", "broken", "-p", "n=1", "--wait", "--server", url).code)
@@ -380,16 +335,15 @@ func TestEverythingAMemberPrintsIsJSONWhenAsked(t *testing.T) {
 			}
 		}
 	}
-	begun := messages["the member has begun"]
+	begun := messages["member started"]
 	require.Equal(t, store, begun["store"])
 	require.NotEmpty(t, begun["version"])
-	require.Contains(t, url, messages["the API is served"]["address"])
-	failed := messages["a task has failed"]
+	require.Contains(t, url, messages["API listening"]["address"])
+	failed := messages["task failed"]
 	require.Equal(t, []any{"broken", "double"}, []any{failed["flow"], failed["node"]})
 	require.NotEmpty(t, failed["task"])
 	for _, line := range []string{"request",
-		"the member is asked to stop: it takes nothing new, and hands over what it owns where " +
-			"there are others", "the member has stopped"} {
+		"member stopping: it accepts no new work and hands over its tasks to other members", "member stopped"} {
 		require.Contains(t, messages, line)
 	}
 	refused := slices.ContainsFunc(slices.Collect(maps.Keys(messages)),
@@ -405,7 +359,7 @@ func TestWorkersThatComeAndGoAreLogged(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		code <- run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--store", store,
-			"--worker-ttl", "1s", "--worker-save", "100ms"}, strings.NewReader(""), to, &stderr)
+			"--worker-ttl", "1s", "--worker-save-interval", "100ms"}, strings.NewReader(""), to, &stderr)
 		to.Close()
 	}()
 	said := bufio.NewReader(from)
@@ -424,11 +378,55 @@ func TestWorkersThatComeAndGoAreLogged(t *testing.T) {
 		require.Equal(t, 400, register(`{"services": ["paint"], "url": "http://192.0.2.1:1"}`))
 	}
 	require.Equal(t, 200, register(`{"services": ["paint"], "labels": ["gpu"]}`))
-	stderr.waitFor(t, `msg="a worker is registered" worker=w1 services=[paint] labels=[gpu]`)
-	stderr.waitFor(t, `msg="a worker is silent: it counts as gone" worker=w1`)
-	require.Equal(t, 1, strings.Count(stderr.String(), "a worker's registration is refused"), "once: %s", stderr.String())
+	stderr.waitFor(t, `msg="worker registered" worker=w1 services=[paint] labels=[gpu]`)
+	stderr.waitFor(t, `msg="worker is offline" worker=w1`)
+	require.Equal(t, 1, strings.Count(stderr.String(), "worker registration rejected"), "once: %s", stderr.String())
 	stop()
 	_, err = said.ReadString('\n')
 	require.ErrorIs(t, err, io.EOF)
 	require.Zero(t, <-code, stderr.String())
+}
+
+func TestDevRejectsWarningsIfItIsStrict(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("flows", 0o700))
+	require.NoError(t, os.WriteFile("flows/lonely.yaml",
+		[]byte("start: a\nnodes: {a: {service: s}, never: {service: s}}\n"), 0o600))
+	require.NoError(t, os.WriteFile("flows/told.yaml", []byte(orkWithWarning), 0o600))
+	line, out := background(t, "dev", "--strict", "--no-demo", "--listen", "127.0.0.1:0", "--log-level", "error")
+	out.waitFor(t, "lonely.yaml:2:26: error: nodes.never: ")
+	out.waitFor(t, "error: tasks.a.env.GONE: is null")
+	require.NoError(t, os.WriteFile("flows/fine.yaml", []byte("nodes: {a: {service: s}}\n"), 0o600))
+	out.waitFor(t, "fine version 1 published")
+	require.NotContains(t, out.String(), "warning")
+	got := call(t, "flow", "list", "--server", urlIn(t, line), "--output", "json")
+	require.NotContains(t, got.stdout, "lonely")
+	require.NotContains(t, got.stdout, "told")
+}
+
+// orkWithWarning is a workflow of Ork whose translation has a warning.
+const orkWithWarning = `name: told
+tasks:
+  a:
+    executor: process
+    command: ls
+    env: {GONE: null}
+`
+
+func TestStrictCommandsRejectWarningsOfAWorkflowOfOrk(t *testing.T) {
+	url := startServe(t)
+	file := write(t, "told.yaml", orkWithWarning)
+	for _, args := range [][]string{
+		{"flow", "validate", file},
+		{"flow", "validate", file, "--server", url},
+		{"flow", "apply", file, "--server", url},
+		{"flow", "run", file, "--server", url},
+		{"flow", "try", file, "--server", url},
+	} {
+		got := call(t, append(args, "--strict")...)
+		require.Equal(t, 1, got.code, "%v: %s%s", args, got.stdout, got.stderr)
+		require.Contains(t, got.stdout+got.stderr, "error: tasks.a.env.GONE: is null", "%v", args)
+		require.NotContains(t, got.stdout+got.stderr, "published", "%v", args)
+	}
+	require.Equal(t, 0, call(t, "flow", "apply", file, "--server", url).code)
 }

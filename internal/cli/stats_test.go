@@ -11,15 +11,15 @@ import (
 
 func TestStatisticsOfTheEngineAndOfAFlowArePrinted(t *testing.T) {
 	server := startServe(t)
-	broken := write(t, "broken.yaml", "start: boom\non_error: fail\nnodes:\n  boom: {exec_type: http, service: nobody7, max_retries: 0}\n")
+	broken := write(t, "broken.yaml", "start: boom\non_error: fail\nnodes:\n  boom: {exec_type: push, service: nobody7}\n")
 	require.Equal(t, 1, call(t, "flow", "run", broken, "--server", server).code, "it fails")
 
 	got := call(t, "stats", "--server", server)
 	require.Zero(t, got.code, got.stderr)
 	require.Regexp(t, `failed: +1\n`, got.stdout)
-	require.Regexp(t, `last 1h: +1 started, 0 completed, 1 failed`, got.stdout)
+	require.Regexp(t, `Last 1h: +1 started, 0 completed, 1 failed`, got.stdout)
 	require.Regexp(t, `broken +1 +boom: no worker for service nobody#`, got.stdout)
-	require.Equal(t, 1, told[wire.Overview](t, "stats", "--server", server).Failing.Groups[0].Count)
+	require.Equal(t, 1, told[wire.Overview](t, "stats", "--server", server).RecentFailures.Groups[0].Count)
 
 	require.Eventually(t, func() bool {
 		return told[wire.FlowStats](t, "stats", "broken",
@@ -36,11 +36,11 @@ func TestStatisticsOfTheEngineAndOfAFlowArePrinted(t *testing.T) {
 	for _, flag := range []string{"--from", "--to"} {
 		got = call(t, "stats", "broken", flag, "soon", "--server", server)
 		require.Equal(t, exitUsage, got.code)
-		require.Contains(t, got.stderr, flag+` "soon" is neither`)
+		require.Contains(t, got.stderr, flag+` "soon": use a duration`)
 	}
 	for _, of := range [][]string{{"--from", "2h"}, {"--to", "1h"}, {"--version", "1"}} {
 		got = call(t, append([]string{"stats", "--server", server}, of...)...)
 		require.Equal(t, exitUsage, got.code, got.stdout)
-		require.Contains(t, got.stderr, "are for one flow")
+		require.Contains(t, got.stderr, "need a flow")
 	}
 }

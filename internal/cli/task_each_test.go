@@ -30,8 +30,8 @@ func TestATaskIsStartedForEachValueOfAFile(t *testing.T) {
 	again := cmd("task", "start", "double", "--each", file, "--key", "once", "--label", "lot=1", "-o", "json")
 	require.Equal(t, 0, again.code, again.stderr)
 	for i, line := range strings.Split(strings.TrimSpace(again.stdout), "\n") {
-		item := parse[wire.StartedTask](t, line)
-		require.Equal(t, wire.StartedTask{ID: ids[i]}, item, "it was there")
+		item := parse[wire.BatchStartResult](t, line)
+		require.Equal(t, wire.BatchStartResult{ID: ids[i]}, item, "it was there")
 	}
 }
 
@@ -47,7 +47,7 @@ func TestInvalidValuesInAFileAreReported(t *testing.T) {
 	got = cmd("task", "start", "double", "--each", write(t, "half.jsonl", "{\"n\": 1}\n{\"n\": \n"))
 	require.Equal(t, 1, got.code)
 	require.Len(t, strings.Fields(got.stdout), 1)
-	require.Contains(t, got.stderr, "half.jsonl: value 2 cannot be read: unexpected EOF")
+	require.Contains(t, got.stderr, "half.jsonl: value 2 is invalid: unexpected EOF")
 
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), append([]string{"task", "start", "double", "--each", "-"}, at...),

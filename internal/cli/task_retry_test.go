@@ -30,9 +30,9 @@ func TestAFailedTaskIsRetriedWithAnotherVersion(t *testing.T) {
 
 	got = cmd("task", "retry", id, "--version", "newest", "--dry-run")
 	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
-	require.Regexp(t, `(?s)^A new task of version 2 would go on from `+id+
-		`: 1 step kept, \d steps? done again\n.*read +kept.*check +again +its node does `+
-		`something else in that version`, got.stdout)
+	require.Regexp(t, `(?s)^A new task of version 2 from `+id+
+		`: 1 step kept, \d steps? run again\n.*read +kept.*check +run again +the node `+
+		`changed in that version`, got.stdout)
 	got = cmd("task", "retry", id, "--version", "2", "-p", "year=2026")
 	require.Equal(t, 0, got.code, "%s%s", got.stdout, got.stderr)
 	next, _, _ := strings.Cut(got.stdout, " ")
@@ -75,19 +75,19 @@ func TestATaskIsDoneAgainInANewOne(t *testing.T) {
 	require.Regexp(t, `Result: +8\n`, got.stdout)
 	got = cmd("task", "rerun", id, "--version", "newest")
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Regexp(t, `^\S+  does again what `+id+` does, with version 1\n$`, got.stdout)
+	require.Regexp(t, `^\S+  rerun of `+id+` with version 1\n$`, got.stdout)
 	next, _, _ := strings.Cut(got.stdout, " ")
 	require.Regexp(t, `Forked from: +`+id, cmd("task", "show", next).stdout)
 	require.Equal(t, exitUsage, cmd("task", "rerun", id, "--version", "new").code)
-	got = cmd("task", "rerun", id, "--params", "null", "-p", "n=4")
+	got = cmd("task", "rerun", id, "--params-file", write(t, "null.json", "null"), "-p", "n=4")
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "these are none")
+	require.Contains(t, got.stderr, "-p needs params that are a JSON object")
 
 	require.Equal(t, 0, cmd("task", "watch", next).code)
 	got = cmd("task", "compare", id, next)
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Regexp(t, `(?s)A  `+id+`  double v1  completed.*B  `+next+
-		`.*1 the same, 0 different, 0 only in A, 0 only in B\n.*double +completed +completed`, got.stdout)
+		`.*1 equal, 0 different, 0 only in A, 0 only in B\n.*double +completed +completed`, got.stdout)
 	other := strings.TrimSpace(cmd("task", "start", "double", "-p", "n=3").stdout)
 	require.Equal(t, 0, cmd("task", "watch", other).code)
 	require.Regexp(t, `double +completed +completed .*output: 42 / 6\n`, cmd("task", "compare", id, other, "--different").stdout)
@@ -101,7 +101,7 @@ func TestOneStepIsHeldAndRetried(t *testing.T) {
 			"b: {route: direct}\n  c: {route: direct, depends_on: [a]}\n")).code)
 	id := strings.TrimSpace(cmd("task", "start", "apart").stdout)
 	require.Equal(t, 0, cmd("task", "pause", id, "--node", "c").code)
-	require.Regexp(t, `c +executor +created +held back`, cmd("task", "show", id, "--steps").stdout)
+	require.Regexp(t, `c +executor +created +blocked`, cmd("task", "show", id, "--steps").stdout)
 	require.Equal(t, 0, cmd("task", "complete", id, "a", "--error", "no").code)
 	require.Equal(t, 0, cmd("task", "complete", id, "b", "--error", "no").code)
 	require.Equal(t, 1, cmd("task", "watch", id).code)

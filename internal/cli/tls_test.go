@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/certtest"
+	"github.com/troupe-engine/troupe/internal/testing/certtest"
 )
 
 func TestCommandsAndWorkersUseAMemberOverTLS(t *testing.T) {
@@ -53,15 +53,14 @@ func TestFaultsOfTLSAreExplained(t *testing.T) {
 		args []string
 		want string
 	}{
-		"expired": {[]string{"--server", expired(t, ca), "--ca", ca.File}, "has expired on "},
+		"expired": {[]string{"--server", expired(t, ca), "--ca", ca.File}, "expired on "},
 		"unknown authority": {[]string{"--server", url},
-			"is of an authority that is not known here\nhint: name the file of the authority " +
-				"with --ca or TROUPE_CA"},
+			"is signed by an unknown authority\nhint: set --ca or TROUPE_CA to its CA file"},
 		"no file": {[]string{"--server", url, "--ca", "/nowhere.pem"}, "open /nowhere.pem"},
 		"plain to TLS": {[]string{"--server", strings.Replace(url, "https:", "http:", 1)},
 			"this address speaks TLS\nhint: write https:// in place of http://"},
 		"TLS to plain": {[]string{"--server", strings.Replace(plain.URL, "http:", "https:",
-			1)}, "does not speak TLS\nhint: write http://"},
+			1)}, "does not use TLS\nhint: use http://"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := call(t, append([]string{"flow", "list"}, tt.args...)...)

@@ -13,7 +13,7 @@ func TestATokenIsMadeUsedListedAndDeleted(t *testing.T) {
 	as := func(token string, args ...string) result {
 		return call(t, append(args, "--server", url, "--token", token)...)
 	}
-	made := told[wire.TokenCreated](t, "token", "create", "ada", "--role", "viewer", "--expires", "1d", "--server", url, "--token", "root")
+	made := told[wire.CreatedToken](t, "token", "create", "ada", "--role", "viewer", "--expires", "1d", "--server", url, "--token", "root")
 	require.Zero(t, as(made.Secret, "task", "list").code)
 	got := as(made.Secret, "task", "start", "order")
 	require.Equal(t, 1, got.code)
@@ -22,11 +22,11 @@ func TestATokenIsMadeUsedListedAndDeleted(t *testing.T) {
 
 	worker := as("root", "token", "create", "w", "--role", "worker")
 	require.Contains(t, worker.stdout, "trp_")
-	require.Contains(t, worker.stderr, "shown this once")
+	require.Contains(t, worker.stderr, "not shown again")
 	list := as("root", "token", "list")
 	require.Regexp(t, `(?m)^ada +viewer +\d`, list.stdout)
 	require.Regexp(t, `(?m)^w +worker +never +never`, list.stdout)
 	require.NotContains(t, list.stdout, "trp_")
-	require.Equal(t, "ada is deleted\nw is deleted\n", as("root", "token", "delete", "ada", "w").stdout)
+	require.Equal(t, "ada deleted\nw deleted\n", as("root", "token", "delete", "ada", "w").stdout)
 	require.Contains(t, as(made.Secret, "task", "list").stderr, "the bearer token is wrong")
 }

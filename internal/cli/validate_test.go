@@ -36,7 +36,7 @@ func TestAllDefinitionsOfAFolderAreChecked(t *testing.T) {
 
 	got = call(t, "flow", "validate", t.TempDir())
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "is a folder without definitions")
+	require.Contains(t, got.stderr, "has no definitions")
 }
 
 func TestADefinitionIsReadFromStdin(t *testing.T) {
@@ -55,7 +55,7 @@ func TestAFileOfCasesIsNoFlow(t *testing.T) {
 	order := write(t, "order.yaml", double)
 	file := filepath.Join(filepath.Dir(order), "order.test.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("cases: {it doubles: {}}\n"), 0o600))
-	told, at := file+": error: this is a file of cases, which test a flow: play it with troupe flow test "+file+"\n", server(t)
+	told, at := file+": error: this is a test case file: run troupe flow test "+file+"\n", server(t)
 
 	got := call(t, "flow", "validate", file, order)
 	require.Equal(t, exitFailed, got.code)
@@ -64,7 +64,7 @@ func TestAFileOfCasesIsNoFlow(t *testing.T) {
 	got = call(t, append([]string{"flow", "apply", file, order}, at...)...)
 	require.Equal(t, exitFailed, got.code)
 	require.Equal(t, told, got.stderr)
-	require.Equal(t, "order version 1 is published\n", got.stdout)
+	require.Equal(t, "order version 1 published\n", got.stdout)
 	got = call(t, append([]string{"flow", "run", file}, at...)...)
 	require.Equal(t, exitFailed, got.code)
 	require.Equal(t, told, got.stderr)
@@ -235,7 +235,8 @@ func TestProblemsAreJSONWhenAsked(t *testing.T) {
 		wire.Validation
 	}](t, got.stdout)
 	require.False(t, v.Valid)
-	require.Equal(t, []wire.DefinitionProblem{{Path: "start", Line: 1, Column: 8, Severity: "error", Msg: `unknown node "a"`}}, v.Problems)
+	require.Equal(t, []wire.DefinitionProblem{{Path: "start", Line: 1, Column: 8, Severity: "error",
+		Message: `unknown node "a"`}}, v.Problems)
 }
 
 func TestAFolderIsPublished(t *testing.T) {
@@ -251,7 +252,7 @@ func TestAFolderIsPublished(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	require.Equal(t, result{0, "legal version 1 is published\ncontract version 1 is published\n", ""}, apply(dir))
+	require.Equal(t, result{0, "legal version 1 published\ncontract version 1 published\n", ""}, apply(dir))
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "wrong.yaml"), []byte("start: a\n"), 0o600))
 	got := apply(dir)
@@ -274,7 +275,7 @@ func TestTwoFilesOfOneFlowAreRefused(t *testing.T) {
 	workflow, same := file("w.yaml", orkWorkflow), file("Nightly.yaml", oneService)
 	file("other.yaml", oneService)
 	refused := func(file, slug, other string) string {
-		return file + ": error: would be published as the flow " + slug + ", like " + other + ": give one of them another name\n"
+		return file + ": error: has the same slug " + slug + " as " + other + ": rename one of the files\n"
 	}
 
 	got := call(t, "flow", "validate", dir)
@@ -288,11 +289,11 @@ func TestTwoFilesOfOneFlowAreRefused(t *testing.T) {
 
 	got = call(t, append([]string{"flow", "apply", dir}, at...)...)
 	require.Equal(t, exitFailed, got.code)
-	require.Equal(t, "other version 1 is published\n", got.stdout)
+	require.Equal(t, "other version 1 published\n", got.stdout)
 	require.Contains(t, got.stderr, refused(yaml, "order", json))
 	require.Contains(t, got.stderr, refused(workflow, "nightly", same))
 	got = call(t, append([]string{"flow", "apply", yaml, filepath.Join(dir, ".", "order.yaml")}, at...)...)
-	require.Equal(t, result{0, "order version 1 is published\norder version 1 is unchanged\n", ""}, got, "one file, though named twice")
+	require.Equal(t, result{0, "order version 1 published\norder version 1 unchanged\n", ""}, got, "one file, though named twice")
 }
 
 func TestTwoFlowsOfOneNameAreWarnedOf(t *testing.T) {
@@ -309,5 +310,5 @@ func TestTwoFlowsOfOneNameAreWarnedOf(t *testing.T) {
 	got = call(t, append([]string{"flow", "apply", one, two}, at...)...)
 	require.Zero(t, got.code)
 	require.Contains(t, got.stderr, warning)
-	require.Equal(t, "one version 1 is published\ntwo version 1 is published\n", got.stdout)
+	require.Equal(t, "one version 1 published\ntwo version 1 published\n", got.stdout)
 }

@@ -5,22 +5,23 @@ import (
 	"runtime"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
 type versionCmd struct{}
 
-func (versionCmd) Run(a *app) error {
+func (versionCmd) Run(a *console.App) error {
 	b := troupe.Build()
-	fmt.Fprintf(a.stdout, "%s %s %s/%s %s", a.name, b.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	fmt.Fprintf(a.Stdout, "%s %s %s/%s %s", a.Name, b.Version, runtime.GOOS, runtime.GOARCH, runtime.Version())
 	switch {
 	case b.Commit != "":
-		fmt.Fprintf(a.stdout, ", commit %s", b.Commit)
+		fmt.Fprintf(a.Stdout, ", commit %s", b.Commit)
 	case b.Version == "devel": // go run and go test do not record it
-		fmt.Fprint(a.stdout, ", built from source, commit unknown")
+		fmt.Fprint(a.Stdout, ", built from source, commit unknown")
 	}
 	if b.Date != "" {
-		fmt.Fprintf(a.stdout, " of %s", b.Date)
+		fmt.Fprintf(a.Stdout, " of %s", b.Date)
 	}
-	fmt.Fprintln(a.stdout)
+	fmt.Fprintln(a.Stdout)
 	return nil
 }

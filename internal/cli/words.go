@@ -4,13 +4,15 @@ import (
 	"fmt"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
 // PublicWords returns a line for each command, argument and flag of the command line, with its
 // help.
 func PublicWords() []string {
-	e := programVariant{name: "troupe"}
-	return commandWords(e.newParser(e.newCommandTree()).Model.Node)
+	e := console.Program{Name: "troupe"}
+	return commandWords(newParser(e, newCommandTree(e)).Model.Node)
 }
 
 // commandWords returns the lines of a command and of those below it.

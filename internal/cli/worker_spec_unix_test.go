@@ -61,10 +61,10 @@ func TestAWorkerWithAWithdrawnAttemptEnds(t *testing.T) {
 func TestAWorkerRejectsAnInvalidSpec(t *testing.T) {
 	_, path := specIn(t)
 	for want, args := range map[string][]string{
-		"give the command":   {"--spec", path},
-		"use troupe-cloud":   {"--spec", "gs://bucket/runs/r/t/1/spec.json?secret=x", "--exec", "true"},
-		"in a file spec.jso": {"--spec", "status.json", "--exec", "true"},
-		"no time such as":    {"--spec", path, "--exec", "true", "--heartbeat", "0s"},
+		"needs --exec":           {"--spec", path},
+		"use troupe-cloud":       {"--spec", "gs://bucket/runs/r/t/1/spec.json?secret=x", "--exec", "true"},
+		"must be named spec.jso": {"--spec", "status.json", "--exec", "true"},
+		"a positive duration":    {"--spec", path, "--exec", "true", "--heartbeat", "0s"},
 	} {
 		r := call(t, append([]string{"worker"}, args...)...)
 		require.Equal(t, 2, r.code, r.stderr)

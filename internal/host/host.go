@@ -3,7 +3,7 @@
 // it has chosen.
 //
 // Promises: before a goroutine waits for a channel, it passes Park the condition for the end of the
-// wait. Functions run by Go, Later and a Group may block; functions called by AfterFunc may not.
+// wait. Functions run by Run, Later and a Group may block; functions called by AfterFunc may not.
 package host
 
 import (
@@ -48,7 +48,7 @@ func (h *Host) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 
 // Later runs f after d. The function may block.
 func (h *Host) Later(d time.Duration, f func()) (stop func() bool) {
-	return h.AfterFunc(d, func() { h.startGo(f) })
+	return h.AfterFunc(d, func() { h.Run(f) })
 }
 
 // Timer returns a channel that is closed after d.
@@ -78,7 +78,8 @@ func (h *Host) Wait(over func() bool) {
 	}
 }
 
-func (h *Host) startGo(f func()) {
+// Run runs f, which may block.
+func (h *Host) Run(f func()) {
 	if h.Go == nil {
 		go f()
 		return
@@ -86,7 +87,7 @@ func (h *Host) startGo(f func()) {
 	h.Go(f)
 }
 
-// Closed reports whether a channel without values is closed.
+// Closed reports whether a channel without values is closed. A nil channel never is.
 func Closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -107,7 +108,7 @@ type Group struct {
 func (g *Group) Run(f func()) {
 	g.all.Add(1)
 	g.count.Add(1)
-	g.Host.startGo(func() {
+	g.Host.Run(func() {
 		defer g.all.Done()
 		defer g.count.Add(-1)
 		f()

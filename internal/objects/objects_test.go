@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/internal/objects"
-	"github.com/troupe-engine/troupe/internal/objects/bucketest"
+	"github.com/troupe-engine/troupe/internal/testing/bucketest"
 )
 
 func TestAFolderIsABucket(t *testing.T) {

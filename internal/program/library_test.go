@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/internal/built"
 	"github.com/troupe-engine/troupe/internal/program"
+	"github.com/troupe-engine/troupe/internal/testing/built"
 )
 
 // libraryOf compiles a library whose function executes a statement and returns a C expression.

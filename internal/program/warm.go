@@ -222,7 +222,7 @@ func (h *warmPool) refillGroup(f *warmGroup) {
 func (h *warmPool) startForker(f *warmGroup) {
 	z, err := child.StartForker(f.cmd)
 	if err != nil {
-		h.logger.Warn("no interpreter of Python can be kept warm: attempts begin without",
+		h.logger.Warn("no warm Python interpreter: attempts start cold",
 			"command", strings.Join(f.cmd.Argv, " "), "folder", f.cmd.Dir, "error", err)
 	}
 	h.mu.Lock()

@@ -95,7 +95,7 @@ func (r *player) carryAct(a *Act) error {
 		return r.decideCommand(flow.Report{Address: r.findTarget(a.Target).unitAddress(a.Unit), Error: text, Direct: true})
 	case ActAppend:
 		return r.decideCommand(flow.Append{Address: r.findTarget(a.Target).unitAddress(0), Items: a.Items})
-	case ActCancel, ActCancelGently:
+	case ActCancel, ActCancelGracefully:
 		return r.cancelTask(a)
 	case ActPause:
 		return r.decideCommand(flow.Pause{})
@@ -111,7 +111,7 @@ func (r *player) cancelTask(a *Act) error {
 	if r.state.Status.Ended() {
 		return flow.Errorf(flow.Conflict, "the task has ended (%s): it cannot be canceled", r.state.Status)
 	}
-	return r.decideCommand(flow.Cancel{Gently: a.Kind == ActCancelGently})
+	return r.decideCommand(flow.Cancel{Gently: a.Kind == ActCancelGracefully})
 }
 
 // answerStep answers a waiting step: it signals the step's key, or completes the step.

@@ -60,7 +60,7 @@ func isGenerated(n *flow.PlanNode) bool {
 // nodeOutcomes returns the edges of a node in graph mode. For a conditional node of a dag it
 // returns the outcomes Runs and Skips.
 func nodeOutcomes(g *flow.PlanScope, n *flow.PlanNode) []string {
-	if g.Mode() == flow.ModeGraph {
+	if g.Dag == nil {
 		return slices.Sorted(maps.Keys(n.Edges))
 	}
 	d := n.Dag

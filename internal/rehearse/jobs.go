@@ -119,7 +119,7 @@ func (r *player) strikesCarrier(kind FaultKind, at string, job flow.Job, again i
 // canBeLost reports whether a worker of this type can be lost without its member: it attaches, or
 // claims jobs.
 func canBeLost(t flow.ExecType) bool {
-	return t == flow.ExecQueue || t == flow.ExecRemote || t == flow.ExecHTTP
+	return t == flow.ExecQueue || t == flow.ExecRemote || t == flow.ExecPush
 }
 
 // loseWorker handles the loss of a worker: its claim expires, or its member notices the broken

@@ -55,18 +55,18 @@ type ActKind string
 
 // Kinds of acts.
 const (
-	ActSignal       ActKind = "signal"
-	ActAnswer       ActKind = "answer"  // signals the key for which the step waits
-	ActApprove      ActKind = "approve" // answers true
-	ActReject       ActKind = "reject"  // answers false
-	ActComplete     ActKind = "complete"
-	ActFail         ActKind = "fail"
-	ActAppend       ActKind = "append"
-	ActCancel       ActKind = "cancel"
-	ActCancelGently ActKind = "cancel_gently"
-	ActPause        ActKind = "pause"
-	ActResume       ActKind = "resume"
-	ActRetry        ActKind = "retry"
+	ActSignal           ActKind = "signal"
+	ActAnswer           ActKind = "answer"  // signals the key for which the step waits
+	ActApprove          ActKind = "approve" // answers true
+	ActReject           ActKind = "reject"  // answers false
+	ActComplete         ActKind = "complete"
+	ActFail             ActKind = "fail"
+	ActAppend           ActKind = "append"
+	ActCancel           ActKind = "cancel"
+	ActCancelGracefully ActKind = "cancel_gracefully"
+	ActPause            ActKind = "pause"
+	ActResume           ActKind = "resume"
+	ActRetry            ActKind = "retry"
 )
 
 // Act is an event from outside: at a fixed time, or when a step is waiting.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/definition/compile"
 	"github.com/troupe-engine/troupe/examples/flows"
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/flow/compile"
-	"github.com/troupe-engine/troupe/internal/flowtest"
 	"github.com/troupe-engine/troupe/internal/rehearse"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
 )
 
 // answers returns answers by service or node from a table; all other calls return their input.
@@ -44,7 +44,7 @@ func TestAFlowOfThreeWeeksRunsToItsEnd(t *testing.T) {
 start: wait
 nodes:
   wait: {kind: timer, params: {delay_ms: 1814400000}}
-  pay: {service: pay, max_retries: 3, wait_ms: 60000, prep: {input_key: $params.amount}, post: {output_key: paid}}
+  pay: {service: pay, retry: {max_attempts: 4, delay: 1m}, prep: {input_key: $params.amount}, post: {output_key: paid}}
 edges: [{from: wait, action: default, to: pay}]`), Params: json.RawMessage(`{"amount":12}`)}
 	s := rehearse.Run(p)
 	require.NoError(t, s.Err)
@@ -55,7 +55,8 @@ edges: [{from: wait, action: default, to: pay}]`), Params: json.RawMessage(`{"am
 }
 
 func TestEachAttemptIsACallAndRetriesTakeTheirTime(t *testing.T) {
-	p := &rehearse.Play{Plan: flowtest.Plan(t, "start: pay\non_error: fail\nnodes: {pay: {service: pay, max_retries: 2, wait_ms: 60000}}"),
+	p := &rehearse.Play{Plan: flowtest.Plan(t,
+		"start: pay\non_error: fail\nnodes: {pay: {service: pay, retry: {max_attempts: 3, delay: 1m}}}"),
 		Answers: answers(map[string]rehearse.Answer{"pay": {Error: "declined", After: time.Second}})}
 	s := rehearse.Run(p)
 	require.Equal(t, flow.TaskFailed, s.State.Status)
@@ -104,7 +105,7 @@ func TestTaskWithoutFurtherEventsKeepsWaiting(t *testing.T) {
 	require.NoError(t, s.Err)
 	require.Equal(t, flow.TaskRunning, s.State.Status)
 	lines := s.Tell()
-	require.Contains(t, lines[len(lines)-1].Text, "a signal has to set k (still waiting)")
+	require.Contains(t, lines[len(lines)-1].Text, "a signal must set k (still waiting)")
 }
 
 func TestEndlessLoopIsAborted(t *testing.T) {

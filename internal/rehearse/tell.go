@@ -83,7 +83,7 @@ func (s *Story) eventText(e *flow.Event) string {
 			return name + ": the attempt is canceled before it begins"
 		}
 		return fmt.Sprintf("%s: the attempt gives %s", name, Value(e.Output))
-	case flow.AttemptReturned:
+	case flow.AttemptRequeued:
 		return s.attemptName(e.Address()) + " is to be carried out again"
 	case flow.SignalReceived:
 		return fmt.Sprintf("%s = %s is signaled", e.Key, Value(e.Output))
@@ -106,7 +106,7 @@ func (s *Story) eventText(e *flow.Event) string {
 		return "the task is resumed"
 	case flow.TaskRetried:
 		return "the task is retried"
-	case flow.CancelAsked:
+	case flow.CancelRequested:
 		return "the task is to be canceled when nothing is under way"
 	}
 	return ""

@@ -9,6 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// approvalStore lists approvals.
+type approvalStore struct{ *database }
+
 func (l *rowArray) addApproval(c *persistence.Commit, r *persistence.ApprovalRow) {
 	l.beginRow(16)
 	l.putText(r.Task)
@@ -30,22 +33,22 @@ func (l *rowArray) addApproval(c *persistence.Commit, r *persistence.ApprovalRow
 	l.endRow()
 }
 
-func (s *store) ListApprovals(ctx context.Context, f persistence.ApprovalFilter) ([]persistence.ApprovalRow, error) {
+func (s approvalStore) ListApprovals(ctx context.Context, f persistence.ApprovalFilter) ([]persistence.ApprovalRow, error) {
 	if !flow.IsText(f.FlowID) || !flow.IsText(f.Task) || !flow.IsText(f.Text) {
 		return nil, nil
 	}
 	q := listing.Approvals(dialect, f)
 	if f.Task == "" && f.Limit > 0 {
-		return readPage(ctx, s, "list approvals", listing.ScanApproval, q.String(), q.Args...)
+		return readPage(ctx, s.database, "list approvals", listing.ScanApproval, q.String(), q.Args...)
 	}
-	return readRows(ctx, s, "list approvals", listing.ScanApproval, q.String(), q.Args...)
+	return readRows(ctx, s.database, "list approvals", listing.ScanApproval, q.String(), q.Args...)
 }
 
-func (s *store) Approval(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
+func (s approvalStore) Approval(ctx context.Context, id string) (*persistence.ApprovalRow, error) {
 	if !flow.IsText(id) {
 		return nil, fmt.Errorf("read an approval: %w", persistence.ErrNotFound)
 	}
-	return findByKey(ctx, s, "read an approval", listing.ScanApproval,
+	return findByKey(ctx, s.database, "read an approval", listing.ScanApproval,
 		"SELECT "+listing.ApprovalColumns+" FROM troupe.approvals WHERE task = $1 AND id = $2",
 		flow.ApprovalTask(id), id)
 }

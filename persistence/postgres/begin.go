@@ -57,7 +57,7 @@ func Begin(ctx context.Context, in persistence.Store, tx pgx.Tx, c *persistence.
 	return nil, s.askPermits(ctx, tx, c)
 }
 
-func (s *store) askPermits(ctx context.Context, tx pgx.Tx, c *persistence.Commit) error {
+func (s *database) askPermits(ctx context.Context, tx pgx.Tx, c *persistence.Commit) error {
 	if c.Permits == nil {
 		return nil
 	}
@@ -79,7 +79,7 @@ const (
 )
 
 // explainTxError explains errors that mean that Troupe's tables cannot be used in the transaction.
-func (s *store) explainTxError(err error) error {
+func (s *database) explainTxError(err error) error {
 	e := new(pgconn.PgError)
 	if !errors.As(err, &e) {
 		return err

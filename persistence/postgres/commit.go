@@ -16,12 +16,12 @@ import (
 
 // Commit expects that the whole batch can be written, and sends one statement that writes all or
 // nothing. Only in the rare other case it examines each commit by itself.
-func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+func (s journalStore) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	answers := make([]error, len(batch))
 	if len(batch) == 0 {
 		return answers, nil
 	}
-	b := batchWriter{store: s, incarnation: incarnation}
+	b := batchWriter{store: s.database, incarnation: incarnation}
 	err := s.lanes.withConn(ctx, func(lane *pgxpool.Conn) error {
 		b.conn = lane.Conn()
 		b.at = s.memory.beginBatch(time.Now()) // the era of this connection, or of a later one
@@ -41,7 +41,7 @@ func (s *store) Commit(ctx context.Context, incarnation string, batch []persiste
 
 // batchWriter writes batches of one member over one connection.
 type batchWriter struct {
-	store       *store
+	store       *database
 	conn        *pgx.Conn
 	incarnation string
 	at          batchMoment

@@ -12,6 +12,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// externalStore finds outstanding external jobs.
+type externalStore struct{ *database }
+
 // addExternals skips externals that one commit both tracks and untracks, as addJobs does.
 func (p *packedBatch) addExternals(c *persistence.Commit) {
 	tracks := map[persistence.ExternalID]bool{}
@@ -59,14 +62,14 @@ func (l *rowArray) externalID(id persistence.ExternalID) {
 
 var externalColumns = strings.Replace(listing.ExternalColumns, "job", "coalesce(long_job, job)", 1)
 
-func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error) {
-	return readPage(ctx, s, "list work outside", listing.ScanExternal,
+func (s externalStore) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error) {
+	return readPage(ctx, s.database, "list work outside", listing.ScanExternal,
 		"SELECT "+externalColumns+" FROM troupe.externals WHERE"+ofShards+
 			"ORDER BY next_at, task, job, n LIMIT $2", shardBits(shards), limit)
 }
 
-func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
-	return readRows(ctx, s, "list work outside", listing.ScanExternal,
+func (s externalStore) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
+	return readRows(ctx, s.database, "list work outside", listing.ScanExternal,
 		"SELECT "+externalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
 }
 
@@ -76,7 +79,7 @@ const mayNote = "SELECT 1 / count(*) FROM (" + lockMember + "SHARE) AS living"
 
 // NoteExternals writes all notes with one statement, and deletes externals that are gone with
 // another.
-func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
+func (s externalStore) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
 	var gone, kept noteColumns
 	for i := range notes {
 		if notes[i].Gone {

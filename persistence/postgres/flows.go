@@ -10,6 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// flowStore keeps flows and their versions.
+type flowStore struct{ *database }
+
 const (
 	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at, tried FROM troupe.flows "
 	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM troupe.flow_versions "
@@ -17,7 +20,7 @@ const (
 	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM troupe.flow_versions "
 )
 
-func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
+func (s flowStore) CreateFlow(ctx context.Context, f persistence.Flow) error {
 	_, err := s.execCount(ctx, "create a flow",
 		"INSERT INTO troupe.flows (id, slug, name, description, created_at, tried) VALUES ($1, "+
 			"nullif($2, ''), $3, $4, $5, $6)",
@@ -25,26 +28,26 @@ func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
 	return err
 }
 
-func (s *store) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
-	return findByKey(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = $1", id)
+func (s flowStore) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
+	return findByKey(ctx, s.database, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = $1", id)
 }
 
-func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
-	return findByKey(ctx, s, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = $1", slug)
+func (s flowStore) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
+	return findByKey(ctx, s.database, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = $1", slug)
 }
 
-func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
-	total, err := readFirst(ctx, s, "count flows", listing.ScanValue[int], "SELECT count(*) FROM troupe.flows WHERE NOT tried")
+func (s flowStore) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
+	total, err := readFirst(ctx, s.database, "count flows", listing.ScanValue[int], "SELECT count(*) FROM troupe.flows WHERE NOT tried")
 	if err != nil {
 		return nil, 0, err
 	}
-	list, err := readRows(ctx, s, "list flows", listing.ScanFlow,
+	list, err := readRows(ctx, s.database, "list flows", listing.ScanFlow,
 		flowQuery+"WHERE NOT tried ORDER BY created_at DESC, n DESC LIMIT nullif($1::bigint, 0) OFFSET $2", limit, offset)
 	return list, *total, err
 }
 
-func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
-	return readRows(ctx, s, "list tried flows", listing.ScanFlow,
+func (s flowStore) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
+	return readRows(ctx, s.database, "list tried flows", listing.ScanFlow,
 		flowQuery+"WHERE tried AND created_at < $1 ORDER BY created_at, n LIMIT $2", before, limit)
 }
 
@@ -56,7 +59,7 @@ const publishing = "publish"
 
 // CreateVersion takes the lock in a statement of its own, so that the next statement sees the
 // version numbers of the previous lock holder.
-func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
+func (s flowStore) CreateVersion(ctx context.Context, v persistence.Version) error {
 	var batch pgx.Batch
 	batch.Queue(lockVersions, v.FlowID, s.schema.lockID(publishing))
 	created := false
@@ -74,21 +77,22 @@ func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error 
 	return wrapError("create a version", err)
 }
 
-func (s *store) Version(ctx context.Context, id string) (*persistence.Version, error) {
-	return findByKey(ctx, s, "read a version", listing.ScanVersion, versionQuery+"WHERE id = $1", id)
+func (s flowStore) Version(ctx context.Context, id string) (*persistence.Version, error) {
+	return findByKey(ctx, s.database, "read a version", listing.ScanVersion, versionQuery+"WHERE id = $1", id)
 }
 
-func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
+func (s flowStore) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
 	if number == 0 {
-		return findByKey(ctx, s, "find a version", listing.ScanVersion,
+		return findByKey(ctx, s.database, "find a version", listing.ScanVersion,
 			versionQuery+"WHERE flow_id = $1 AND status = 'published' ORDER BY number DESC, n LIMIT 1", flowID)
 	}
-	return findByKey(ctx, s, "find a version", listing.ScanVersion,
+	return findByKey(ctx, s.database, "find a version", listing.ScanVersion,
 		versionQuery+"WHERE flow_id = $1 AND number = $2::bigint ORDER BY n LIMIT 1", flowID, number)
 }
 
-func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
-	return readRows(ctx, s, "list versions", listing.ScanVersion, versionsQuery+"WHERE flow_id = $1 ORDER BY number DESC, n", flowID)
+func (s flowStore) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
+	return readRows(ctx, s.database, "list versions", listing.ScanVersion,
+		versionsQuery+"WHERE flow_id = $1 ORDER BY number DESC, n", flowID)
 }
 
 // nonNilBytes returns an empty slice for nil.

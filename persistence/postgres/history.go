@@ -110,7 +110,7 @@ const (
 )
 
 // readHistory runs the query for the evidence.
-func (s *store) readHistory(ctx context.Context, conn *pgx.Conn, commits bool) (history string, lost bool, err error) {
+func (s *database) readHistory(ctx context.Context, conn *pgx.Conn, commits bool) (history string, lost bool, err error) {
 	incarnation, renewals, tasks, seqs, eras := s.witness.queryParams()
 	query, args := lookForLease, []any{incarnation, renewals}
 	if commits && len(tasks) > 0 {
@@ -124,7 +124,7 @@ func (s *store) readHistory(ctx context.Context, conn *pgx.Conn, commits bool) (
 
 // checkConnection checks a new connection before it is used. Connections for leases do not wait for
 // the journal, unless the server is a different one.
-func (s *store) checkConnection(ctx context.Context, conn *pgx.Conn, commits bool) error {
+func (s *database) checkConnection(ctx context.Context, conn *pgx.Conn, commits bool) error {
 	w, o := &s.witness, originOfConn(conn.PgConn())
 	history, lost, err := s.readHistory(ctx, conn, commits)
 	if err != nil {
@@ -237,7 +237,7 @@ func (w *historyChecker) takeoverTo(history string) *persistence.Takeover {
 	return w.takeover
 }
 
-func (s *store) BeginHistory(ctx context.Context, known string, kept int64) error {
+func (s *database) BeginHistory(ctx context.Context, known string, kept int64) error {
 	defer s.memory.forgetAll()
 	defer s.larges.clearAll()
 	return wrapError("begin another history", s.leases.withConn(ctx, func(conn *pgxpool.Conn) error {
@@ -247,7 +247,7 @@ func (s *store) BeginHistory(ctx context.Context, known string, kept int64) erro
 
 // beginHistory locks members as joins, batches and deletions of flows do, so none of these is in
 // progress when the members end.
-func (s *store) beginHistory(ctx context.Context, conn *pgx.Conn, known string, kept int64) error {
+func (s *database) beginHistory(ctx context.Context, conn *pgx.Conn, known string, kept int64) error {
 	const begins = "EXISTS (SELECT FROM troupe.cluster WHERE history = $1)"
 	var batch pgx.Batch
 	batch.Queue(lockJoining, s.schema.lockID(joining))

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
 )
@@ -116,7 +116,7 @@ func TestAStandbyWithoutTheLastCommitsEndsTheHistoryOfItsPrimary(t *testing.T) {
 			require.ErrorIs(t, err, persistence.ErrUnavailable)
 			return strings.Contains(err.Error(), "it is an old primary, on timeline 1, and the store has gone on without it, on timeline 2")
 		}, time.Minute, 10*time.Millisecond)
-		require.Contains(t, log.String(), "a server of the store is refused")
+		require.Contains(t, log.String(), "store server rejected")
 		require.NoError(t, standby.Restart(t.Context()))
 	})
 }

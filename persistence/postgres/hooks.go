@@ -8,7 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-func (s *store) PutHook(ctx context.Context, h persistence.Hook) error {
+// hookStore keeps hooks and their deliveries.
+type hookStore struct{ *database }
+
+func (s hookStore) PutHook(ctx context.Context, h persistence.Hook) error {
 	secrets, err := listing.Secrets(h.Secrets)
 	if err != nil {
 		return err
@@ -27,16 +30,17 @@ func (s *store) PutHook(ctx context.Context, h persistence.Hook) error {
 	return err
 }
 
-func (s *store) Hook(ctx context.Context, name string) (*persistence.Hook, error) {
-	return findByKey(ctx, s, "read a hook", listing.ScanHook, "SELECT "+listing.HookColumns+" FROM troupe.hooks WHERE name = $1", name)
+func (s hookStore) Hook(ctx context.Context, name string) (*persistence.Hook, error) {
+	return findByKey(ctx, s.database, "read a hook", listing.ScanHook,
+		"SELECT "+listing.HookColumns+" FROM troupe.hooks WHERE name = $1", name)
 }
 
-func (s *store) ListHooks(ctx context.Context, after string, limit int) ([]persistence.Hook, error) {
-	return readRows(ctx, s, "list hooks", listing.ScanHook,
+func (s hookStore) ListHooks(ctx context.Context, after string, limit int) ([]persistence.Hook, error) {
+	return readRows(ctx, s.database, "list hooks", listing.ScanHook,
 		"SELECT "+listing.HookColumns+" FROM troupe.hooks WHERE name > $1 ORDER BY name LIMIT $2", after, limit)
 }
 
-func (s *store) DeleteHook(ctx context.Context, name string) error {
+func (s hookStore) DeleteHook(ctx context.Context, name string) error {
 	n, err := s.execCount(ctx, "delete a hook", "DELETE FROM troupe.hooks WHERE name = $1", name)
 	if err == nil && n == 0 {
 		return persistence.ErrNotFound
@@ -44,7 +48,7 @@ func (s *store) DeleteHook(ctx context.Context, name string) error {
 	return err
 }
 
-func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*persistence.Delivery, error) {
+func (s hookStore) BeginDelivery(ctx context.Context, d persistence.Delivery) (*persistence.Delivery, error) {
 	for {
 		n, err := s.execCount(ctx, "begin a delivery",
 			`INSERT INTO troupe.deliveries (hook, id, digest, task, at, until) VALUES ($1, $2, `+
@@ -53,7 +57,7 @@ func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*per
 		if err != nil || n == 1 {
 			return nil, err
 		}
-		known, err := readFirst(ctx, s, "read a delivery", listing.ScanDelivery,
+		known, err := readFirst(ctx, s.database, "read a delivery", listing.ScanDelivery,
 			"SELECT "+listing.DeliveryColumns+" FROM troupe.deliveries WHERE hook = $1 AND id = $2", d.Hook, d.ID)
 		if !errors.Is(err, persistence.ErrNotFound) { // it may have been deleted in between
 			return known, err
@@ -61,14 +65,14 @@ func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*per
 	}
 }
 
-func (s *store) EndDelivery(ctx context.Context, hook, id string, answer []byte) error {
+func (s hookStore) EndDelivery(ctx context.Context, hook, id string, answer []byte) error {
 	_, err := s.execCount(ctx, "end a delivery",
 		"UPDATE troupe.deliveries SET answer = coalesce(answer, $3) WHERE hook = $1 AND id = $2",
 		hook, id, nonNilBytes(answer))
 	return err
 }
 
-func (s *store) ForgetDeliveries(ctx context.Context, before int64, limit int) (int, error) {
+func (s hookStore) ForgetDeliveries(ctx context.Context, before int64, limit int) (int, error) {
 	return s.execCount(ctx, "forget deliveries", `DELETE FROM troupe.deliveries d USING (
 		SELECT hook, id FROM troupe.deliveries WHERE until < $1 ORDER BY until LIMIT $2) x WHERE d.hook = x.hook AND d.id = x.id`, before, limit)
 }

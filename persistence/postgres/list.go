@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/troupe-engine/troupe/flow"
-	"github.com/troupe-engine/troupe/persistence/internal/listing"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // typeIDs are the ids of the types of all kinds in one database.
@@ -52,7 +52,7 @@ func (l *rowArray) putText(s string) {
 }
 
 // putCleanText appends a text for people, without characters that the database cannot store.
-func (l *rowArray) putCleanText(s string) { l.putText(listing.Text(s)) }
+func (l *rowArray) putCleanText(s string) { l.putText(persistence.CleanText(s)) }
 
 func (l *rowArray) putUUID(id [16]byte) {
 	l.putHead(pgtype.UUIDOID, len(id))

@@ -15,6 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// logStore keeps the output of attempts.
+type logStore struct{ *database }
+
 // Statements of AppendLog. A lock per task makes concurrent appends take turns, so chunk numbers of
 // a task become visible in order. Tasks that are being deleted count as gone; no other task is
 // deleted before its chunks are stored.
@@ -38,7 +41,7 @@ const (
 		(SELECT n FROM troupe.task_logs WHERE job = $1 ORDER BY n DESC LIMIT 1))`
 )
 
-func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, keep int) error {
+func (s logStore) AppendLog(ctx context.Context, chunks []persistence.LogChunk, keep int) error {
 	chunks = slices.DeleteFunc(slices.Clone(chunks), func(c persistence.LogChunk) bool {
 		// no such task can be stored
 		return !flow.IsText(c.Task) || !flow.IsText(c.Job) || !flow.IsText(c.Source)
@@ -57,7 +60,7 @@ func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, ke
 	}))
 }
 
-func (s *store) logTails(ctx context.Context, tx pgx.Tx, chunks []persistence.LogChunk) (*persistence.LogTails, error) {
+func (s logStore) logTails(ctx context.Context, tx pgx.Tx, chunks []persistence.LogChunk) (*persistence.LogTails, error) {
 	t := &persistence.LogTails{Tasks: map[string]int64{}, Jobs: map[string]persistence.LogSize{},
 		Sources: map[persistence.LogSource]int64{}}
 	tasks, ids, jobs, sources := make([]string, len(chunks)), make([]string, len(chunks)),
@@ -91,7 +94,7 @@ func (s *store) logTails(ctx context.Context, tx pgx.Tx, chunks []persistence.Lo
 	return t, tx.SendBatch(ctx, s.schema.qualifyBatch(&batch)).Close()
 }
 
-func (s *store) addLogs(ctx context.Context, tx pgx.Tx, t *persistence.LogTails, chunks []persistence.LogChunk, keep int) error {
+func (s logStore) addLogs(ctx context.Context, tx pgx.Tx, t *persistence.LogTails, chunks []persistence.LogChunk, keep int) error {
 	rows := t.Add(chunks)
 	if len(rows) == 0 {
 		return nil
@@ -144,7 +147,7 @@ func logColumns(rows []persistence.LogRow) []any {
 
 var logColumnsRead = strings.Replace(listing.LogColumns, "l.job", "coalesce(l.long_job, l.job)", 1)
 
-func (s *store) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persistence.LogPart, error) {
+func (s logStore) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persistence.LogPart, error) {
 	const oldest = ", NOT EXISTS (SELECT FROM troupe.task_logs p WHERE p.job = l.job AND p.n < l.n) FROM troupe.task_logs l WHERE "
 	where, key := "l.task = $1", f.Task
 	if f.Job != "" {
@@ -154,7 +157,7 @@ func (s *store) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persist
 	if !flow.IsText(key) {
 		return nil, nil
 	}
-	list, err := readPage(ctx, s, "read a log", listing.ScanLog,
+	list, err := readPage(ctx, s.database, "read a log", listing.ScanLog,
 		"SELECT "+logColumnsRead+oldest+where+" AND l.n > $2 ORDER BY l.n LIMIT $3", key, f.After, f.Limit)
 	return listing.LogParts(list), err
 }

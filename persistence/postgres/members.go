@@ -15,6 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
+// memberStore keeps members, their leases and shards.
+type memberStore struct{ *database }
+
 // now is the database's clock in milliseconds; it advances within a transaction.
 const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
@@ -40,7 +43,7 @@ const (
 // Join also deletes members that left long ago: a missing incarnation means the same as a fenced
 // one. All statements are sent at once, so a member that freezes in the middle holds no lock that
 // others wait for.
-func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
+func (s memberStore) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	defer s.memory.forgetAll() // it belongs to an earlier incarnation
 	incarnation := rand.Text()
 	var name, values string
@@ -93,7 +96,7 @@ func joinCondition(format, seal, values string) string {
 
 // Renew locks the member's row with a lock that fencing waits for, so it completes before the fence
 // or sees it. Batches and deletions of flows do not block it.
-func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
+func (s memberStore) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	var p persistence.Pulse
 	var at int64
 	before := s.witness.renewalMark()
@@ -131,9 +134,9 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 }
 
 // Locked returns false, because every program that reaches the database may join.
-func (s *store) Locked() bool { return false }
+func (s memberStore) Locked() bool { return false }
 
-func (s *store) Drain(ctx context.Context, incarnation string, drains bool) error {
+func (s memberStore) Drain(ctx context.Context, incarnation string, drains bool) error {
 	lives := false
 	var batch pgx.Batch
 	batch.Queue(lockMember+"KEY SHARE", incarnation).Query(func(rows pgx.Rows) error {
@@ -160,7 +163,7 @@ const ended = `,
 
 // Leave waits for batches of the member in progress. It uses the connection of the lease, because
 // it ends the lease.
-func (s *store) Leave(ctx context.Context, incarnation string) error {
+func (s memberStore) Leave(ctx context.Context, incarnation string) error {
 	defer s.witness.forgetAll()
 	var batch pgx.Batch
 	batch.Queue(lockMember+"NO KEY UPDATE", incarnation)
@@ -178,7 +181,7 @@ const fencePatience = 500 * time.Millisecond
 // Fence takes the lock only if the lease seems to have expired. With the lock no batch and no
 // renewal of that member is in progress. It checks the lease again, because it may have been
 // renewed just before.
-func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
+func (s memberStore) Fence(ctx context.Context, incarnation string) (bool, error) {
 	const runs = "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) " +
 		"WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + " AND until <= " + now + " + 2 * ttl)"
 	held := false
@@ -204,7 +207,7 @@ func (s *store) Fence(ctx context.Context, incarnation string) (bool, error) {
 }
 
 // Cluster is one statement, so that its result is of one moment.
-func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
+func (s memberStore) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	var c persistence.Cluster
 	err := s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, s.schema.qualify(`SELECT generation, `+now+`,
@@ -221,7 +224,7 @@ func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 }
 
 // Claim locks the member's row like a batch.
-func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
+func (s memberStore) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
 	var owned []int
 	fenced := true
 	var batch pgx.Batch
@@ -256,7 +259,7 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 // awaited. So nothing of it is written after another member owns the shards. Leaving and fencing
 // lock the row of the cluster, so no shard goes to a member that is gone. Release also drops the
 // memory of written rows, because other members may now extend and delete these tasks.
-func (s *store) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
+func (s memberStore) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
 	defer s.memory.forgetAll()
 	shards, takers := make([]int, len(transfers)), make([]string, len(transfers))
 	for i, t := range transfers {
@@ -274,7 +277,7 @@ func (s *store) Release(ctx context.Context, incarnation string, transfers []per
 	return wrapError("release shards", s.inOne(ctx, s.keeper, &batch))
 }
 
-func (s *store) Moves(ctx context.Context) (moves []persistence.Move, err error) {
+func (s memberStore) Moves(ctx context.Context) (moves []persistence.Move, err error) {
 	err = s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, s.schema.qualify(
 			"SELECT at, giver, taker, shards FROM troupe.moves WHERE at > "+now+
@@ -290,7 +293,7 @@ func (s *store) Moves(ctx context.Context) (moves []persistence.Move, err error)
 }
 
 // Secret stores a new secret only if there is none.
-func (s *store) Secret(ctx context.Context) (secret string, err error) {
+func (s memberStore) Secret(ctx context.Context) (secret string, err error) {
 	err = s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, s.schema.qualify(
 			"UPDATE troupe.cluster SET secret = coalesce(secret, $1) RETURNING secret"),
@@ -299,7 +302,7 @@ func (s *store) Secret(ctx context.Context) (secret string, err error) {
 	return secret, wrapError("read the secret of the cluster", err)
 }
 
-func (s *store) ValuesAt(ctx context.Context) (at string, err error) {
+func (s memberStore) ValuesAt(ctx context.Context) (at string, err error) {
 	err = s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, s.schema.qualify("SELECT values_at FROM troupe.cluster")).Scan(&at)
 	})

@@ -84,7 +84,7 @@ func (g *serverGuard) checkServer(ctx context.Context, conn *pgconn.PgConn) erro
 		err := refusedServer{fmt.Errorf("%s is not used: %s", serverOf(conn), why)}
 		if text := err.Error(); !g.refused[text] {
 			g.refused[text] = true
-			g.log.Error("a server of the store is refused", "server", serverOf(conn), "error", why)
+			g.log.Error("store server rejected", "server", serverOf(conn), "error", why)
 		}
 		return err
 	}

@@ -41,7 +41,7 @@ func (p *packedBatch) returnToPool() {
 
 // packBatch encodes a batch. It returns false if a commit is malformed, so that the batch cannot be
 // written as a whole.
-func (p *packedBatch) packBatch(s *store, batch []persistence.Commit, repeated bool) bool {
+func (p *packedBatch) packBatch(s *database, batch []persistence.Commit, repeated bool) bool {
 	p.creates, p.repeated, p.version = 0, repeated, ""
 	for kind := range p.lists {
 		p.lists[kind].reset(s.types[kind])

@@ -37,7 +37,7 @@ func (b *batchWriter) writeParts(ctx context.Context, batch []persistence.Commit
 
 // completeCheckpoints reads the remaining parts of checkpoints. A task that is deleted meanwhile
 // has no snapshot.
-func (s *store) completeCheckpoints(ctx context.Context, found []persistence.Record, sizes []int64) (err error) {
+func (s journalStore) completeCheckpoints(ctx context.Context, found []persistence.Record, sizes []int64) (err error) {
 	for i := range found {
 		r := &found[i]
 		if r.Snapshot == nil || sizes[i] == 0 {
@@ -54,9 +54,9 @@ func (s *store) completeCheckpoints(ctx context.Context, found []persistence.Rec
 	return nil
 }
 
-func (s *store) readParts(ctx context.Context, task string, seq int64, first []byte, size int64) ([]byte, error) {
+func (s journalStore) readParts(ctx context.Context, task string, seq int64, first []byte, size int64) ([]byte, error) {
 	return parts.Join[pgtype.DriverBytes](first, size, func(scan func(listing.Row, *struct{}) error) error {
-		_, err := readRows(ctx, s, "read a checkpoint", scan,
+		_, err := readRows(ctx, s.database, "read a checkpoint", scan,
 			"SELECT snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part > 0 "+
 				"ORDER BY part", task, seq)
 		return err
@@ -64,8 +64,8 @@ func (s *store) readParts(ctx context.Context, task string, seq int64, first []b
 }
 
 // Checkpoint reads all parts of a checkpoint.
-func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
-	h, err := findByKey(ctx, s, "read a checkpoint", parts.ScanHead,
+func (s journalStore) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
+	h, err := findByKey(ctx, s.database, "read a checkpoint", parts.ScanHead,
 		"SELECT size, snapshot FROM troupe.checkpoints WHERE task = $1 AND seq = $2 AND part = 0", task, seq)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// permitStore decides about the permits of keys.
+type permitStore struct{ *database }
+
 // Queries for a decision about a key. Each statement sees everything written before it begins, so
 // the statements after the lock see every earlier decision. Rows that a batch is just releasing are
 // locked by it and still count; after that commit its member requests a new decision.
@@ -77,7 +80,7 @@ const mayWrite = "SELECT 1 / count(*) FROM (" + lockMember + "KEY SHARE) AS livi
 // It waits for no row that a batch holds. While it decides it holds no other lock, and the server
 // ends it soon if the member freezes. The locks on its member and on rows are sent together with
 // the COMMIT.
-func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
+func (s permitStore) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
 	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		tx, err := conn.Begin(ctx)
 		if err != nil {
@@ -99,7 +102,7 @@ func (s *store) Rule(ctx context.Context, incarnation string, q persistence.Perm
 	return ruling, wrapError("give permits", err)
 }
 
-func (s *store) permitBook(ctx context.Context, tx pgx.Tx, key string) (*persistence.PermitBook, error) {
+func (s permitStore) permitBook(ctx context.Context, tx pgx.Tx, key string) (*persistence.PermitBook, error) {
 	b := &persistence.PermitBook{}
 	var batch pgx.Batch
 	batch.Queue("SELECT set_config('idle_in_transaction_session_timeout', $1, true)", strconv.FormatInt(frozen.Milliseconds(), 10))
@@ -120,7 +123,7 @@ func permitsInto(list *[]persistence.PermitRow) func(pgx.Rows) error {
 }
 
 // writeRuling stores a decision, reads the rows to notify, and ends the transaction.
-func (s *store) writeRuling(ctx context.Context, tx pgx.Tx, incarnation string,
+func (s permitStore) writeRuling(ctx context.Context, tx pgx.Tx, incarnation string,
 	q persistence.PermitQuestion, at int64,
 	v *persistence.PermitVerdict) (ruling persistence.Ruling, err error) {
 	ruling = persistence.Ruling{Again: v.Again, More: v.More}
@@ -164,19 +167,19 @@ const openKeys = `WITH RECURSIVE k AS (
 		UNION ALL SELECT n.key, n.shard FROM k, LATERAL (SELECT key, shard FROM troupe.permits WHERE (state <> 2 OR evicted) AND key > k.key ORDER BY key LIMIT 1) n)
 	SELECT key FROM k WHERE $1::int[] IS NULL OR shard = ANY($1) LIMIT $3`
 
-func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
-	return readRows(ctx, s, "list keys", listing.ScanValue[string], openKeys, []int(shards), after, limit)
+func (s permitStore) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	return readRows(ctx, s.database, "list keys", listing.ScanValue[string], openKeys, []int(shards), after, limit)
 }
 
-func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
-	return readRows(ctx, s, "list permits", listing.ScanPermitBefore, `SELECT `+permitColumns+`,
+func (s permitStore) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
+	return readRows(ctx, s.database, "list permits", listing.ScanPermitBefore, `SELECT `+permitColumns+`,
 		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM (SELECT FROM troupe.permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
 			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder) LIMIT $2) o) END
 		FROM troupe.permits p WHERE task = $1 ORDER BY holder, key`, task, persistence.MostBefore)
 }
 
 // ForgetKeys skips keys with a decision in progress.
-func (s *store) ForgetKeys(ctx context.Context, limit int) (int, error) {
+func (s permitStore) ForgetKeys(ctx context.Context, limit int) (int, error) {
 	return s.execCount(ctx, "forget keys", `DELETE FROM troupe.permit_keys WHERE ctid = ANY (ARRAY(
 		SELECT ctid FROM troupe.permit_keys WHERE idle_at <= `+now+` ORDER BY idle_at LIMIT $1 FOR UPDATE SKIP LOCKED))`, limit)
 }

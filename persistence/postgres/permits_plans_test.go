@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
@@ -83,9 +83,9 @@ func TestPagesHaveSettingsOfTheirOwn(t *testing.T) {
 	opened, err := Open(t.Context(), pgtest.DSN(t), Options{Connections: 1})
 	require.NoError(t, err)
 	defer opened.Close()
-	settings := func(reads func(context.Context, *store, string, func(listing.Row, *string) error,
+	settings := func(reads func(context.Context, *database, string, func(listing.Row, *string) error,
 		string, ...any) ([]string, error)) string {
-		list, err := reads(t.Context(), opened.(*store), "show", listing.ScanValue[string],
+		list, err := reads(t.Context(), opened.(*store).database, "show", listing.ScanValue[string],
 			"SELECT current_setting('enable_sort') || ' ' || current_setting('jit')")
 		require.NoError(t, err)
 		return list[0]
@@ -109,7 +109,8 @@ func TestUnusedKeysAreForgottenInPortions(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, n)
 	}
-	left, err := readRows(t.Context(), s, "list keys", listing.ScanValue[string], "SELECT key FROM troupe.permit_keys ORDER BY key")
+	left, err := readRows(t.Context(), s.database, "list keys", listing.ScanValue[string],
+		"SELECT key FROM troupe.permit_keys ORDER BY key")
 	require.NoError(t, err)
 	require.Equal(t, []string{"k26", "k27", "k28", "k29", "k30"}, left)
 }

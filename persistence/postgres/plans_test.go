@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/storetest"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
-	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
 // The server knows that an empty table, vacuumed since, is cheapest to read as a whole.
@@ -86,7 +86,7 @@ func TestTasksAreCountedByStateInIndexesAlone(t *testing.T) {
 		require.NoError(t, err)
 	}
 	q := listing.CountBy(dialect, persistence.TaskFilter{}, persistence.By{})
-	plan, err := readRows(ctx, s, "plan", listing.ScanValue[string], "EXPLAIN "+q.String(), q.Args...)
+	plan, err := readRows(ctx, s.database, "plan", listing.ScanValue[string], "EXPLAIN "+q.String(), q.Args...)
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(plan, "\n"), "Seq Scan")
 	counts, err := s.CountTasksBy(ctx, persistence.TaskFilter{}, persistence.By{})

@@ -56,7 +56,37 @@ var patience = map[string]time.Duration{
 // that time the member cannot be fenced, or no other decision about that key can be made.
 const frozen = 2 * time.Second
 
+// store is the whole store: its parts share one database.
 type store struct {
+	*database
+	approvalStore
+	journalStore
+	externalStore
+	flowStore
+	holdStore
+	hookStore
+	logStore
+	memberStore
+	permitStore
+	queueStore
+	scheduleStore
+	statStore
+	taskStore
+	tokenStore
+	viewStore
+	workerStore
+}
+
+func newStore(d *database) *store {
+	return &store{
+		d, approvalStore{d}, journalStore{d}, externalStore{d}, flowStore{d}, holdStore{d},
+		hookStore{d}, logStore{d}, memberStore{d}, permitStore{d}, queueStore{d},
+		scheduleStore{d}, statStore{d}, taskStore{d}, tokenStore{d}, viewStore{d}, workerStore{d},
+	}
+}
+
+// database is a database with its pools of connections.
+type database struct {
 	// There are four pools: a batch must not wait for a slow listing, the lease and shard ownership
 	// must not wait for either, and the lease must not wait for operations that wait for other
 	// members.
@@ -90,16 +120,16 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	s := &store{schema: name, options: o, larges: snapshotCache{kept: lru.New[*cachedSnapshot](
+	s := &database{schema: name, options: o, larges: snapshotCache{kept: lru.New[*cachedSnapshot](
 		keptSnapshots)}, guard: serverGuard{log: o.Log, refused: map[string]bool{}}}
 	if err := s.openStore(ctx, dsn); err != nil {
 		_ = s.Close() // never fails
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	return s, nil
+	return newStore(s), nil
 }
 
-func (s *store) openStore(ctx context.Context, dsn string) error {
+func (s *database) openStore(ctx context.Context, dsn string) error {
 	config, err := s.parseGuarded(dsn)
 	if err != nil {
 		return err
@@ -131,7 +161,7 @@ func (s *store) openStore(ctx context.Context, dsn string) error {
 	return s.readTypes(ctx)
 }
 
-func (s *store) connectPools(ctx context.Context, dsn string, size poolSizes) (err error) {
+func (s *database) connectPools(ctx context.Context, dsn string, size poolSizes) (err error) {
 	s.options.Lanes = size.lanes
 	if size.reads > 0 {
 		if s.pool, err = s.newPool(ctx, dsn, size.reads, nil, nil); err != nil {
@@ -155,7 +185,7 @@ func (s *store) connectPools(ctx context.Context, dsn string, size poolSizes) (e
 }
 
 // readTypes reads the ids that this database gave to the types of batches.
-func (s *store) readTypes(ctx context.Context) error {
+func (s *database) readTypes(ctx context.Context) error {
 	return s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		for kind, k := range kinds {
 			if err := conn.QueryRow(ctx, "SELECT $1::text::regtype::oid", s.schema.qualify(k.name)).Scan(&s.types[kind]); err != nil {
@@ -169,7 +199,7 @@ func (s *store) readTypes(ctx context.Context) error {
 // configureLanes configures the connections of lanes. The plan of a batch must be right for any
 // table size, even if the table was small when the plan was made (see planAge): it always uses the
 // index, never statistics, and is never compiled.
-func (s *store) configureLanes(config *pgxpool.Config) {
+func (s *database) configureLanes(config *pgxpool.Config) {
 	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})
 	params := config.ConnConfig.RuntimeParams
@@ -191,14 +221,14 @@ func orElse(params map[string]string, name string, patience time.Duration) {
 
 // configureLeases leaves room for another connection while the driver closes a dead one, for which
 // it waits up to 15 s. A lease may last only 2 s.
-func (s *store) configureLeases(config *pgxpool.Config) {
+func (s *database) configureLeases(config *pgxpool.Config) {
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.checkConnection(ctx, conn, false) }
 	config.MaxConns++
 	config.MaxConnIdleTime = time.Minute
 }
 
 // parseGuarded parses a setting for connections that refuse servers which must not be written to.
-func (s *store) parseGuarded(dsn string) (*pgxpool.Config, error) {
+func (s *database) parseGuarded(dsn string) (*pgxpool.Config, error) {
 	config, err := parseDSN(dsn)
 	if err != nil {
 		return nil, err
@@ -219,7 +249,7 @@ func (s *store) parseGuarded(dsn string) (*pgxpool.Config, error) {
 }
 
 // newPool returns a pool of connections.
-func (s *store) newPool(ctx context.Context, dsn string, size int, lender *connPool, change func(*pgxpool.Config)) (*connPool, error) {
+func (s *database) newPool(ctx context.Context, dsn string, size int, lender *connPool, change func(*pgxpool.Config)) (*connPool, error) {
 	config, err := s.parseGuarded(dsn)
 	if err != nil {
 		return nil, err
@@ -240,14 +270,14 @@ func (s *store) newPool(ctx context.Context, dsn string, size int, lender *connP
 	return newPool(conns, size, lender), nil
 }
 
-func (s *store) Ping(ctx context.Context) error {
+func (s *database) Ping(ctx context.Context) error {
 	return wrapError("ping the store", s.pool.withConn(ctx, func(conn *pgxpool.Conn) error { return conn.Ping(ctx) }))
 }
 
-func (s *store) Lanes() int { return s.options.Lanes }
+func (s *database) Lanes() int { return s.options.Lanes }
 
 // Close waits for operations in progress.
-func (s *store) Close() error {
+func (s *database) Close() error {
 	for _, p := range []*connPool{s.lanes, s.pool, s.leases, s.keeper} {
 		if p != nil {
 			p.conns.Close()

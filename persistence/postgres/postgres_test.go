@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/troupe-engine/troupe/internal/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/storetest"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/postgres"
-	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
 func TestMain(m *testing.M) {

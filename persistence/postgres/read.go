@@ -13,7 +13,8 @@ import (
 )
 
 // readRows returns the rows of a query.
-func readRows[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
+func readRows[T any](ctx context.Context, s *database, what string, scan func(listing.Row, *T) error,
+	query string, args ...any) ([]T, error) {
 	var list []T
 	err := s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, s.schema.qualify(query), args...)
@@ -37,7 +38,8 @@ const onlyIndexes = `SELECT set_config(name, 'off', true)
 	FROM unnest(ARRAY['enable_sort', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit']) name`
 
 // readPage runs a query for some rows in the order of an index.
-func readPage[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) ([]T, error) {
+func readPage[T any](ctx context.Context, s *database, what string, scan func(listing.Row, *T) error,
+	query string, args ...any) ([]T, error) {
 	var list []T
 	var batch pgx.Batch
 	batch.Queue(onlyIndexes)
@@ -52,7 +54,8 @@ func readPage[T any](ctx context.Context, s *store, what string, scan func(listi
 }
 
 // readFirst returns one row, or persistence.ErrNotFound.
-func readFirst[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, query string, args ...any) (*T, error) {
+func readFirst[T any](ctx context.Context, s *database, what string, scan func(listing.Row, *T) error,
+	query string, args ...any) (*T, error) {
 	list, err := readRows(ctx, s, what, scan, query, args...)
 	if err != nil {
 		return nil, err
@@ -65,7 +68,7 @@ func readFirst[T any](ctx context.Context, s *store, what string, scan func(list
 
 // findByKey returns the row with a key. It does not send a key that is no valid text, because the
 // server would return an error.
-func findByKey[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error,
+func findByKey[T any](ctx context.Context, s *database, what string, scan func(listing.Row, *T) error,
 	query, key string, more ...any) (*T, error) {
 	if !flow.IsText(key) {
 		return nil, fmt.Errorf("%s: %w", what, persistence.ErrNotFound)
@@ -74,12 +77,12 @@ func findByKey[T any](ctx context.Context, s *store, what string, scan func(list
 }
 
 // inOne sends statements together over one connection of a pool, as one transaction.
-func (s *store) inOne(ctx context.Context, p *connPool, batch *pgx.Batch) error {
+func (s *database) inOne(ctx context.Context, p *connPool, batch *pgx.Batch) error {
 	return p.withConn(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, s.schema.qualifyBatch(batch)).Close() })
 }
 
 // execCount returns the number of rows written.
-func (s *store) execCount(ctx context.Context, what, query string, args ...any) (rows int, err error) {
+func (s *database) execCount(ctx context.Context, what, query string, args ...any) (rows int, err error) {
 	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		tag, err := conn.Exec(ctx, s.schema.qualify(query), args...)
 		rows = int(tag.RowsAffected())

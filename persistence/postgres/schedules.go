@@ -12,10 +12,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// scheduleStore keeps schedules.
+type scheduleStore struct{ *database }
+
 const scheduleQuery = "SELECT " + listing.ScheduleColumns + " FROM troupe.schedules "
 
 // PutSchedule locks its flow, so that a concurrent deletion of the flow deletes the schedule, too.
-func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error {
+func (s scheduleStore) PutSchedule(ctx context.Context, sc persistence.Schedule) error {
 	body, err := json.Marshal(sc)
 	if err != nil {
 		return err
@@ -47,29 +50,29 @@ func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error 
 	return wrapError("put a schedule", err)
 }
 
-func (s *store) Schedule(ctx context.Context, name string) (*persistence.Schedule, error) {
-	return findByKey(ctx, s, "read a schedule", listing.ScanSchedule, scheduleQuery+"WHERE name = $1", name)
+func (s scheduleStore) Schedule(ctx context.Context, name string) (*persistence.Schedule, error) {
+	return findByKey(ctx, s.database, "read a schedule", listing.ScanSchedule, scheduleQuery+"WHERE name = $1", name)
 }
 
-func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter) ([]persistence.Schedule, error) {
+func (s scheduleStore) ListSchedules(ctx context.Context, f persistence.ScheduleFilter) ([]persistence.Schedule, error) {
 	if !flow.IsText(f.After) || !flow.IsText(f.FlowID) {
 		return []persistence.Schedule{}, nil
 	}
 	if f.FlowID != "" {
-		return readRows(ctx, s, "list schedules", listing.ScanSchedule,
+		return readRows(ctx, s.database, "list schedules", listing.ScanSchedule,
 			scheduleQuery+"WHERE flow_id = $1 AND name > $2 ORDER BY name LIMIT nullif($3::bigint, 0)", f.FlowID, f.After, f.Limit)
 	}
-	return readRows(ctx, s, "list schedules", listing.ScanSchedule,
+	return readRows(ctx, s.database, "list schedules", listing.ScanSchedule,
 		scheduleQuery+"WHERE name > $1 ORDER BY name LIMIT nullif($2::bigint, 0)", f.After, f.Limit)
 }
 
-func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
-	return readRows(ctx, s, "list due schedules", listing.ScanSchedule,
+func (s scheduleStore) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
+	return readRows(ctx, s.database, "list due schedules", listing.ScanSchedule,
 		scheduleQuery+"WHERE due_at > 0 AND due_at <= $1 AND ($2::int[] IS NULL OR shard = "+
 			"ANY($2)) ORDER BY due_at, id LIMIT $3", by, []int(shards), limit)
 }
 
-func (s *store) DeleteSchedule(ctx context.Context, id string) error {
+func (s scheduleStore) DeleteSchedule(ctx context.Context, id string) error {
 	_, err := s.execCount(ctx, "delete a schedule", "DELETE FROM troupe.schedules WHERE id = $1", id)
 	return err
 }

@@ -176,7 +176,7 @@ func (s statementShape) hasKind(kind int) bool { return s&(1<<kind) != 0 }
 type preparedStatement struct{ name, text string }
 
 // statementFor returns the statement of a shape, in the store's schema.
-func (s *store) statementFor(of statementShape) *preparedStatement {
+func (s *database) statementFor(of statementShape) *preparedStatement {
 	if p, ok := s.statements.Load(of); ok {
 		return p.(*preparedStatement)
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// statStore keeps statistics.
+type statStore struct{ *database }
+
 // Statements of AddStats. A lock makes concurrent calls take turns, because counts are read, added
 // to and written back.
 const (
@@ -36,7 +39,7 @@ const (
 		`troupe.stats WHERE width = $1 AND bucket < $2 ORDER BY bucket LIMIT $3))`
 )
 
-func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error {
+func (s statStore) AddStats(ctx context.Context, rows []persistence.StatsRow) error {
 	rows = slices.DeleteFunc(slices.Clone(rows),
 		func(r persistence.StatsRow) bool { return !isStatsText(r.Flow, r.Version, r.Scope, r.Node) })
 	if len(rows) == 0 {
@@ -86,17 +89,17 @@ func statsColumns(rows []persistence.StatsRow) []any {
 	return []any{flows, ofNodes, widths, buckets, scopes, nodes, versions}
 }
 
-func (s *store) ReadStats(ctx context.Context, f persistence.StatsFilter) ([]persistence.StatsRow, error) {
+func (s statStore) ReadStats(ctx context.Context, f persistence.StatsFilter) ([]persistence.StatsRow, error) {
 	if !isStatsText(append([]string{f.Version, f.Scope, f.Node}, f.Flows...)...) {
 		return nil, nil
 	}
-	return readRows(ctx, s, "read statistics", listing.ScanStats, "SELECT "+listing.StatsColumns+` FROM troupe.stats
+	return readRows(ctx, s.database, "read statistics", listing.ScanStats, "SELECT "+listing.StatsColumns+` FROM troupe.stats
 		WHERE flow = ANY ($1) AND of_nodes = $2 AND width = $3 AND bucket >= $4 AND bucket < $5
 			AND ($6 = '' OR version = $6) AND ($7 = '' OR node = $7 AND scope = $8) ORDER BY flow, bucket, scope, node, version`,
 		f.Flows, f.Nodes, f.Width, f.From, f.To, f.Version, f.Node, f.Scope)
 }
 
-func (s *store) DeleteStats(ctx context.Context, width, before int64, limit int) (deleted int, err error) {
+func (s statStore) DeleteStats(ctx context.Context, width, before int64, limit int) (deleted int, err error) {
 	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		tag, err := conn.Exec(ctx, s.schema.qualify(deleteStats), width, before, limit)
 		deleted = int(tag.RowsAffected())

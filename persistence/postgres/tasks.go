@@ -15,6 +15,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// taskStore lists, counts and deletes tasks.
+type taskStore struct{ *database }
+
 var dialect = listing.Dialect{
 	Mark:    "$",
 	Schema:  DefaultSchema + ".",
@@ -39,16 +42,16 @@ func failureSQL(err string) string {
 		", greatest(" + node + ", 1)), '[0-9]+', '#', 'g')"
 }
 
-func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
-	return findByKey(ctx, s, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = $1", id)
+func (s taskStore) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
+	return findByKey(ctx, s.database, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = $1", id)
 }
 
-func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
+func (s taskStore) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
 	q := listing.List(dialect, f)
 	if hasIndexOrder(f) {
-		return readPage(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
+		return readPage(ctx, s.database, "list tasks", listing.ScanTask, q.String(), q.Args...)
 	}
-	return readRows(ctx, s, "list tasks", listing.ScanTask, q.String(), q.Args...)
+	return readRows(ctx, s.database, "list tasks", listing.ScanTask, q.String(), q.Args...)
 }
 
 // hasIndexOrder reports whether an index has the filtered tasks in list order. With other
@@ -62,31 +65,31 @@ func hasIndexOrder(f persistence.TaskFilter) bool {
 	return reflect.ValueOf(f).IsZero()
 }
 
-func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
+func (s taskStore) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
 	q := listing.Count(dialect, f)
-	n, err := readFirst(ctx, s, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
+	n, err := readFirst(ctx, s.database, "count tasks", listing.ScanValue[int], q.String(), q.Args...)
 	if err != nil {
 		return 0, err
 	}
 	return *n, nil
 }
 
-func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]persistence.Group, error) {
+func (s taskStore) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]persistence.Group, error) {
 	q := listing.CountBy(dialect, f, by)
-	rows, err := readRows(ctx, s, "count tasks", listing.ScanCounted, q.String(), q.Args...)
+	rows, err := readRows(ctx, s.database, "count tasks", listing.ScanCounted, q.String(), q.Args...)
 	return listing.Groups(rows, f.Most), err
 }
 
-func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
+func (s taskStore) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
 	flows = slices.DeleteFunc(slices.Clone(flows), func(id string) bool { return !flow.IsText(id) })
-	return readPage(ctx, s, "list the newest tasks", listing.ScanTaskMark,
+	return readPage(ctx, s.database, "list the newest tasks", listing.ScanTaskMark,
 		`SELECT t.* FROM (SELECT DISTINCT id COLLATE "C" FROM unnest($1::text[]) d (id)) f (id),
 			LATERAL (SELECT flow_id, id, status, created_at FROM troupe.tasks WHERE flow_id = f.id ORDER BY created_at DESC, id DESC LIMIT $2) t
 		ORDER BY t.flow_id, t.created_at DESC, t.id DESC`, flows, each)
 }
 
-func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
-	list, err := readRows(ctx, s, "count tasks", listing.ScanShardCount,
+func (s taskStore) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
+	list, err := readRows(ctx, s.database, "count tasks", listing.ScanShardCount,
 		"SELECT shard, count(*) FILTER (WHERE settled_at IS NULL), count(settled_at) FROM troupe.tasks WHERE ended_at = 0 GROUP BY shard")
 	counts := map[int]persistence.ShardTasks{}
 	for _, c := range list {
@@ -107,15 +110,15 @@ const deleteGone = `
 		queue AS (DELETE FROM troupe.task_queue WHERE task IN (SELECT id FROM gone)),
 		logs AS (DELETE FROM troupe.task_logs WHERE task IN (SELECT id FROM gone))`
 
-func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
-	return readPage(ctx, s, "list ended tasks", listing.ScanTaskEnd,
+func (s taskStore) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
+	return readPage(ctx, s.database, "list ended tasks", listing.ScanTaskEnd,
 		"SELECT id, ended_at FROM troupe.tasks WHERE ended_at > 0 AND ended_at >= $1 AND "+
 			"ended_at < $2 ORDER BY ended_at, id LIMIT $3", from, before, limit)
 }
 
 // DeleteEnded skips rows that are being deleted concurrently.
-func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
-	n, err := readPage(ctx, s, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
+func (s taskStore) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
+	n, err := readPage(ctx, s.database, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
 			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE ended_at > 0 AND ended_at < $1
 				ORDER BY ended_at, id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING id),`+deleteGone+`
 		SELECT count(*) FROM gone`, before, limit)
@@ -129,7 +132,7 @@ func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, 
 // waited for earlier ones, and later ones wait for it, write nothing, and check again. Renewals
 // continue. A join happens completely before or after. First DeleteFlow waits for transactions of
 // programs that start tasks of the flow (see Begin), because they lock its versions.
-func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (n int, err error) {
+func (s taskStore) DeleteFlow(ctx context.Context, id string, limit int) (n int, err error) {
 	var batch pgx.Batch
 	held := true
 	batch.Queue(onlyIndexes)

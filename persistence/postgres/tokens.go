@@ -7,7 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-func (s *store) AddToken(ctx context.Context, t persistence.Token) error {
+// tokenStore keeps tokens.
+type tokenStore struct{ *database }
+
+func (s tokenStore) AddToken(ctx context.Context, t persistence.Token) error {
 	n, err := s.execCount(ctx, "add a token",
 		"INSERT INTO troupe.tokens ("+listing.TokenColumns+
 			") VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
@@ -18,17 +21,17 @@ func (s *store) AddToken(ctx context.Context, t persistence.Token) error {
 	return err
 }
 
-func (s *store) ListTokens(ctx context.Context) ([]persistence.Token, error) {
-	return readRows(ctx, s, "list tokens", listing.ScanToken, "SELECT "+listing.TokenColumns+" FROM troupe.tokens ORDER BY name")
+func (s tokenStore) ListTokens(ctx context.Context) ([]persistence.Token, error) {
+	return readRows(ctx, s.database, "list tokens", listing.ScanToken, "SELECT "+listing.TokenColumns+" FROM troupe.tokens ORDER BY name")
 }
 
-func (s *store) UseToken(ctx context.Context, id string, at int64) error {
+func (s tokenStore) UseToken(ctx context.Context, id string, at int64) error {
 	_, err := s.execCount(ctx, "note the use of a token",
 		"UPDATE troupe.tokens SET last_used_at = $2 WHERE id = $1 AND last_used_at < $2", id, at)
 	return err
 }
 
-func (s *store) DeleteToken(ctx context.Context, id string) error {
+func (s tokenStore) DeleteToken(ctx context.Context, id string) error {
 	n, err := s.execCount(ctx, "delete a token", "DELETE FROM troupe.tokens WHERE id = $1", id)
 	if err == nil && n == 0 {
 		return persistence.ErrNotFound

@@ -8,7 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
+// workerStore keeps registered workers.
+type workerStore struct{ *database }
+
+func (s workerStore) PutWorker(ctx context.Context, w persistence.Worker) error {
 	services, err := json.Marshal(w.Services)
 	if err != nil {
 		return err
@@ -22,7 +25,7 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 	return err
 }
 
-func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat) error {
+func (s workerStore) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat) error {
 	ids, loads, times, polls := make([]string, len(beats)), make([]int, len(beats)), make([]int64, len(beats)), make([]int64, len(beats))
 	for i, b := range beats {
 		ids[i], loads[i], times[i], polls[i] = b.ID, b.Load, b.At, b.PolledAt
@@ -33,17 +36,17 @@ func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat)
 	return err
 }
 
-func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
-	return readRows(ctx, s, "list workers", listing.ScanWorker,
+func (s workerStore) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
+	return readRows(ctx, s.database, "list workers", listing.ScanWorker,
 		"SELECT id, url, type, services, labels, secret, load, last_heartbeat, registered_at, "+
 			"joined_at, polled_at FROM troupe.workers ORDER BY n")
 }
 
-func (s *store) DeleteWorker(ctx context.Context, id string) error {
+func (s workerStore) DeleteWorker(ctx context.Context, id string) error {
 	_, err := s.execCount(ctx, "delete a worker", "DELETE FROM troupe.workers WHERE id = $1", id)
 	return err
 }
 
-func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
+func (s workerStore) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
 	return s.execCount(ctx, "delete workers", "DELETE FROM troupe.workers WHERE last_heartbeat < $1", silentSince)
 }

@@ -11,7 +11,7 @@ import (
 
 // Commit checks each commit before it writes any of it. That is enough, because no other connection
 // writes meanwhile.
-func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
+func (s journalStore) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	answers := make([]error, len(batch))
 	err := s.inTransaction(ctx, "commit", func(t writeTx) error {
 		if err := t.checkFence(incarnation); err != nil {
@@ -163,8 +163,8 @@ func (t writeTx) notCreated(task string) error {
 // columnsOf returns the values of a task's listing columns. A new task without columns is pending.
 func columnsOf(c *persistence.Commit) []any {
 	x := cmp.Or(c.Columns, &persistence.Columns{Status: "pending"})
-	return []any{x.Status, listing.Text(x.Cursor), listing.Text(x.LastAction),
-		listing.Text(x.Error), x.Paused, x.Steps, x.Followed, x.EndedAt, c.At,
+	return []any{x.Status, persistence.CleanText(x.Cursor), persistence.CleanText(x.LastAction),
+		persistence.CleanText(x.Error), x.Paused, x.Steps, x.Followed, x.EndedAt, c.At,
 		int64(x.Waits), listing.Wait(x.Wait)}
 }
 

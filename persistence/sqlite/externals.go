@@ -7,6 +7,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// externalStore finds outstanding external jobs.
+type externalStore struct{ *database }
+
 // writeExternals applies the changes of a commit to externals.
 func (t writeTx) writeExternals(task string, c *persistence.ExternalChanges) error {
 	for _, r := range c.Tracked(task) {
@@ -35,7 +38,8 @@ func (t writeTx) writeExternals(task string, c *persistence.ExternalChanges) err
 const forgetExternal = "DELETE FROM externals WHERE task = ? AND job = ? AND n = ?"
 
 // NextExternals has no shards in its statement, because the only member owns all of them.
-func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) (list []persistence.ExternalRow, err error) {
+func (s externalStore) NextExternals(ctx context.Context, shards persistence.ShardSet,
+	limit int) (list []persistence.ExternalRow, err error) {
 	for page := limit; ; page *= 2 {
 		rows, err := readRows(ctx, &s.readers, "list work outside", listing.ScanExternal,
 			"SELECT "+listing.ExternalColumns+" FROM externals ORDER BY next_at, task, job, n LIMIT ?", page)
@@ -54,12 +58,12 @@ func (s *store) NextExternals(ctx context.Context, shards persistence.ShardSet, 
 	}
 }
 
-func (s *store) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
+func (s externalStore) ExternalsOf(ctx context.Context, task string) ([]persistence.ExternalRow, error) {
 	return readRows(ctx, &s.readers, "list work outside", listing.ScanExternal,
 		"SELECT "+listing.ExternalColumns+" FROM externals WHERE task = ? ORDER BY job, n", task)
 }
 
-func (s *store) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
+func (s externalStore) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
 	return s.inTransaction(ctx, "note work outside", func(t writeTx) error {
 		if err := t.checkFence(incarnation); err != nil {
 			return err

@@ -11,6 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// flowStore keeps flows and their versions.
+type flowStore struct{ *database }
+
 const (
 	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at, tried FROM flows "
 	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM flow_versions "
@@ -18,7 +21,7 @@ const (
 	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM flow_versions "
 )
 
-func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
+func (s flowStore) CreateFlow(ctx context.Context, f persistence.Flow) error {
 	return s.inTransaction(ctx, "create a flow", func(t writeTx) error {
 		_, err := t.execCount("INSERT INTO flows (id, slug, name, description, created_at, tried) VALUES (?, nullif(?, ''), ?, ?, ?, ?)",
 			f.ID, f.Slug, f.Name, f.Description, f.CreatedAt, f.Tried)
@@ -26,15 +29,15 @@ func (s *store) CreateFlow(ctx context.Context, f persistence.Flow) error {
 	})
 }
 
-func (s *store) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
+func (s flowStore) Flow(ctx context.Context, id string) (*persistence.Flow, error) {
 	return readFirst(ctx, &s.readers, "read a flow", listing.ScanFlow, flowQuery+"WHERE id = ?", id)
 }
 
-func (s *store) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
+func (s flowStore) FlowBySlug(ctx context.Context, slug string) (*persistence.Flow, error) {
 	return readFirst(ctx, &s.readers, "read a flow", listing.ScanFlow, flowQuery+"WHERE slug = ?", slug)
 }
 
-func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
+func (s flowStore) ListFlows(ctx context.Context, offset, limit int) ([]persistence.Flow, int, error) {
 	if limit == 0 {
 		limit = -1
 	}
@@ -47,12 +50,12 @@ func (s *store) ListFlows(ctx context.Context, offset, limit int) ([]persistence
 	return list, *total, err
 }
 
-func (s *store) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
+func (s flowStore) ListTried(ctx context.Context, before int64, limit int) ([]persistence.Flow, error) {
 	return readRows(ctx, &s.readers, "list tried flows", listing.ScanFlow,
 		flowQuery+"WHERE tried <> 0 AND created_at < ? ORDER BY created_at, n LIMIT ?", before, limit)
 }
 
-func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error {
+func (s flowStore) CreateVersion(ctx context.Context, v persistence.Version) error {
 	return s.inTransaction(ctx, "create a version", func(t writeTx) error {
 		n, err := t.execCount(`INSERT INTO flow_versions (id, flow_id, number, definition, status, hash, created_at)
 			SELECT ?1, ?2, CASE ?3 WHEN 0 THEN (SELECT coalesce(max(number), 0) + 1 FROM flow_versions WHERE flow_id = ?2) ELSE ?3 END, ?4, ?5, ?6, ?7
@@ -65,11 +68,11 @@ func (s *store) CreateVersion(ctx context.Context, v persistence.Version) error 
 	})
 }
 
-func (s *store) Version(ctx context.Context, id string) (*persistence.Version, error) {
+func (s flowStore) Version(ctx context.Context, id string) (*persistence.Version, error) {
 	return readFirst(ctx, &s.readers, "read a version", listing.ScanVersion, versionQuery+"WHERE id = ?", id)
 }
 
-func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
+func (s flowStore) FindVersion(ctx context.Context, flowID string, number int) (*persistence.Version, error) {
 	if number == 0 {
 		return readFirst(ctx, &s.readers, "find a version", listing.ScanVersion,
 			versionQuery+"WHERE flow_id = ? AND status = 'published' ORDER BY number DESC, n LIMIT 1", flowID)
@@ -78,7 +81,7 @@ func (s *store) FindVersion(ctx context.Context, flowID string, number int) (*pe
 		versionQuery+"WHERE flow_id = ? AND number = ? ORDER BY n LIMIT 1", flowID, number)
 }
 
-func (s *store) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
+func (s flowStore) ListVersions(ctx context.Context, flowID string) ([]persistence.Version, error) {
 	return readRows(ctx, &s.readers, "list versions", listing.ScanVersion,
 		versionsQuery+"WHERE flow_id = ? ORDER BY number DESC, n", flowID)
 }

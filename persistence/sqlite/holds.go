@@ -8,7 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-func (s *store) Hold(ctx context.Context, task, from string, at int64, objects []persistence.Object) error {
+// holdStore keeps which tasks use which objects of the payload store.
+type holdStore struct{ *database }
+
+func (s holdStore) Hold(ctx context.Context, task, from string, at int64, objects []persistence.Object) error {
 	return s.inTransaction(ctx, "hold objects", func(x writeTx) error {
 		var there int
 		if err := x.queryOne("SELECT count(*) FROM tasks WHERE id = ?", []any{from}, &there); err != nil {
@@ -28,7 +31,7 @@ func (s *store) Hold(ctx context.Context, task, from string, at int64, objects [
 	})
 }
 
-func (s *store) Gone(ctx context.Context, tasks []string) ([]string, error) {
+func (s holdStore) Gone(ctx context.Context, tasks []string) ([]string, error) {
 	list, err := json.Marshal(append([]string{}, tasks...)) // nil becomes [], not null
 	if err != nil {
 		return nil, err
@@ -38,12 +41,12 @@ func (s *store) Gone(ctx context.Context, tasks []string) ([]string, error) {
 		string(list))
 }
 
-func (s *store) Held(ctx context.Context, owner string) ([]string, error) {
+func (s holdStore) Held(ctx context.Context, owner string) ([]string, error) {
 	return readRows(ctx, &s.readers, "list held objects", listing.ScanValue[string],
 		"SELECT DISTINCT object FROM holds WHERE owner = ? ORDER BY object", owner)
 }
 
-func (s *store) DropHolds(ctx context.Context, before int64, limit int) (owners []string, err error) {
+func (s holdStore) DropHolds(ctx context.Context, before int64, limit int) (owners []string, err error) {
 	err = s.inTransaction(ctx, "drop holds", func(x writeTx) error {
 		owners, err = queryRows(x, listing.ScanValue[string], dropHolds, before, limit)
 		return err

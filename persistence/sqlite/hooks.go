@@ -8,7 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-func (s *store) PutHook(ctx context.Context, h persistence.Hook) error {
+// hookStore keeps hooks and their deliveries.
+type hookStore struct{ *database }
+
+func (s hookStore) PutHook(ctx context.Context, h persistence.Hook) error {
 	secrets, err := listing.Secrets(h.Secrets)
 	if err != nil {
 		return err
@@ -28,16 +31,16 @@ func (s *store) PutHook(ctx context.Context, h persistence.Hook) error {
 	})
 }
 
-func (s *store) Hook(ctx context.Context, name string) (*persistence.Hook, error) {
+func (s hookStore) Hook(ctx context.Context, name string) (*persistence.Hook, error) {
 	return readFirst(ctx, &s.readers, "read a hook", listing.ScanHook, "SELECT "+listing.HookColumns+" FROM hooks WHERE name = ?", name)
 }
 
-func (s *store) ListHooks(ctx context.Context, after string, limit int) ([]persistence.Hook, error) {
+func (s hookStore) ListHooks(ctx context.Context, after string, limit int) ([]persistence.Hook, error) {
 	return readRows(ctx, &s.readers, "list hooks", listing.ScanHook,
 		"SELECT "+listing.HookColumns+" FROM hooks WHERE name > ? ORDER BY name LIMIT ?", after, limit)
 }
 
-func (s *store) DeleteHook(ctx context.Context, name string) error {
+func (s hookStore) DeleteHook(ctx context.Context, name string) error {
 	return s.inTransaction(ctx, "delete a hook", func(t writeTx) error {
 		n, err := t.execCount("DELETE FROM hooks WHERE name = ?", name)
 		if err == nil && n == 0 {
@@ -47,7 +50,7 @@ func (s *store) DeleteHook(ctx context.Context, name string) error {
 	})
 }
 
-func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*persistence.Delivery, error) {
+func (s hookStore) BeginDelivery(ctx context.Context, d persistence.Delivery) (*persistence.Delivery, error) {
 	begun := int64(0)
 	for {
 		err := s.inTransaction(ctx, "begin a delivery", func(t writeTx) (err error) {
@@ -67,14 +70,14 @@ func (s *store) BeginDelivery(ctx context.Context, d persistence.Delivery) (*per
 	}
 }
 
-func (s *store) EndDelivery(ctx context.Context, hook, id string, answer []byte) error {
+func (s hookStore) EndDelivery(ctx context.Context, hook, id string, answer []byte) error {
 	return s.inTransaction(ctx, "end a delivery", func(t writeTx) error {
 		_, err := t.execCount("UPDATE deliveries SET answer = coalesce(answer, ?) WHERE hook = ? AND id = ?", nonNilBytes(answer), hook, id)
 		return err
 	})
 }
 
-func (s *store) ForgetDeliveries(ctx context.Context, before int64, limit int) (int, error) {
+func (s hookStore) ForgetDeliveries(ctx context.Context, before int64, limit int) (int, error) {
 	var deleted int64
 	err := s.inTransaction(ctx, "forget deliveries", func(t writeTx) (err error) {
 		deleted, err = t.execCount("DELETE FROM deliveries WHERE (hook, id) IN (SELECT hook, id "+

@@ -11,8 +11,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// journalStore writes and reads the journals of tasks.
+type journalStore struct{ *database }
+
 // Load reads snapshots and rows in one transaction, so that they match.
-func (s *store) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
+func (s journalStore) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
 	t, err := s.readers.beginSnapshot(ctx, loadQuery, loadRowsQuery, partsQuery)
 	if err != nil {
 		return nil, wrapError("load", err)
@@ -84,7 +87,7 @@ const (
 		"tasks WHERE id = ?) AND seq > ? ORDER BY seq LIMIT ?"
 )
 
-func (s *store) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
+func (s journalStore) Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error) {
 	left := p.Bytes
 	enough := func(r *persistence.Row) bool {
 		left -= len(r.Events)
@@ -93,7 +96,7 @@ func (s *store) Rows(ctx context.Context, task string, after int64, p persistenc
 	return readUntil(ctx, &s.readers, "read a journal", listing.ScanRow, enough, rowsQuery, task, after, p.Rows)
 }
 
-func (s *store) Sizes(ctx context.Context, ids []string) ([]int64, error) {
+func (s journalStore) Sizes(ctx context.Context, ids []string) ([]int64, error) {
 	sizes := make([]int64, len(ids))
 	for i, id := range ids {
 		n, err := readFirst(ctx, &s.readers, "measure a task", listing.ScanValue[int64], sizeQuery, id)
@@ -112,24 +115,25 @@ const sizeQuery = "SELECT coalesce(c.size, length(t.snapshot), 0)" +
 	" + coalesce((SELECT sum(length(events)) FROM task_events WHERE task = t.n AND seq > coalesce(c.seq, t.snapshot_seq)), 0)" +
 	" FROM tasks t" + newestCheckpoint + " WHERE t.id = ?"
 
-func (s *store) Checkpoints(ctx context.Context, task string) ([]int64, error) {
+func (s journalStore) Checkpoints(ctx context.Context, task string) ([]int64, error) {
 	return readRows(ctx, &s.readers, "list checkpoints", listing.ScanValue[int64],
 		"SELECT seq FROM checkpoints WHERE task = ? AND part = 0 ORDER BY seq", task)
 }
 
-func (s *store) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
-	return ofShards(ctx, s, "list unfinished tasks", listing.ScanValue[string], func(id string) string { return id }, shards, limit,
+func (s journalStore) Unfinished(ctx context.Context, shards persistence.ShardSet, after string, limit int) ([]string, error) {
+	return ofShards(ctx, s.database, "list unfinished tasks", listing.ScanValue[string],
+		func(id string) string { return id }, shards, limit,
 		"SELECT id FROM tasks WHERE ended_at = 0 AND resting = 0 AND id > ? ORDER BY id LIMIT ?", after)
 }
 
-func (s *store) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
-	return ofShards(ctx, s, "list due tasks", listing.ScanWake, func(w persistence.Wake) string { return w.Task }, shards, limit,
+func (s journalStore) DueWakes(ctx context.Context, shards persistence.ShardSet, before int64, limit int) ([]persistence.Wake, error) {
+	return ofShards(ctx, s.database, "list due tasks", listing.ScanWake, func(w persistence.Wake) string { return w.Task }, shards, limit,
 		"SELECT task, due FROM wakes WHERE due <= ? ORDER BY due, task LIMIT ?", before)
 }
 
 // ofShards returns the first rows whose tasks belong to the shards. It filters in memory without a
 // shard column, because the only member asks for all shards.
-func ofShards[T any](ctx context.Context, s *store, what string, scan func(listing.Row, *T) error, task func(T) string,
+func ofShards[T any](ctx context.Context, s *database, what string, scan func(listing.Row, *T) error, task func(T) string,
 	shards persistence.ShardSet, limit int, query string, arg any) ([]T, error) {
 	if shards == nil {
 		return readRows(ctx, &s.readers, what, scan, query, arg, limit)

@@ -7,7 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, keep int) error {
+// logStore keeps the output of attempts.
+type logStore struct{ *database }
+
+func (s logStore) AppendLog(ctx context.Context, chunks []persistence.LogChunk, keep int) error {
 	return s.inTransaction(ctx, "append to logs", func(t writeTx) error {
 		tails, err := t.logTails(chunks)
 		if err != nil {
@@ -86,7 +89,7 @@ func (t writeTx) cutLog(job string, chars int64) error {
 	return err
 }
 
-func (s *store) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persistence.LogPart, error) {
+func (s logStore) ReadLog(ctx context.Context, f persistence.LogFilter) ([]persistence.LogPart, error) {
 	const oldest = ", NOT EXISTS (SELECT 1 FROM task_logs p WHERE p.job = l.job AND p.n < l.n) FROM task_logs l WHERE "
 	where, key := "l.task = ?", f.Task
 	if f.Job != "" {

@@ -13,8 +13,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// memberStore keeps members, their leases and shards.
+type memberStore struct{ *database }
+
 // fenceAll fences all members, because the lock on the file proves that no earlier member is alive.
-func (s *store) fenceAll(ctx context.Context) error {
+func (s memberStore) fenceAll(ctx context.Context) error {
 	return s.inTransaction(ctx, "fence", func(t writeTx) error { return t.fenceMembers(end, time.Now().UnixMilli()) })
 }
 
@@ -39,7 +42,7 @@ func (t writeTx) bumpGeneration() error {
 }
 
 // Locked returns true: the file's lock is held until Close or the end of the process.
-func (s *store) Locked() bool { return true }
+func (s memberStore) Locked() bool { return true }
 
 // leaseHolder is the incarnation that may write.
 type leaseHolder struct {
@@ -49,7 +52,7 @@ type leaseHolder struct {
 
 // Join waits only for a predecessor of this same store, because all its members live in one
 // process.
-func (s *store) Join(ctx context.Context, j persistence.Joining) (string, error) {
+func (s memberStore) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	incarnation := rand.Text()
 	var first leaseHolder
 	for {
@@ -135,7 +138,7 @@ func awaitLeaseEnd(ctx context.Context, until int64) error {
 	}
 }
 
-func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
+func (s memberStore) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	var p persistence.Pulse
 	err := s.inTransaction(ctx, "renew", func(t writeTx) error {
 		p.Now = time.Now()
@@ -162,7 +165,7 @@ func (s *store) Renew(ctx context.Context, incarnation string, ttl time.Duration
 }
 
 // BeginHistory also drops the cached ends of journals, because they belong to the previous history.
-func (s *store) BeginHistory(ctx context.Context, known string, kept int64) error {
+func (s memberStore) BeginHistory(ctx context.Context, known string, kept int64) error {
 	return s.inTransaction(ctx, "begin another history", func(t writeTx) error {
 		n, err := t.execCount(
 			`UPDATE cluster SET history = hex(randomblob(16)), kept = coalesce(nullif(?, 0), (SELECT max(renewed_at) FROM members), 0)
@@ -175,11 +178,11 @@ func (s *store) BeginHistory(ctx context.Context, known string, kept int64) erro
 	})
 }
 
-func (s *store) Leave(ctx context.Context, incarnation string) error {
+func (s memberStore) Leave(ctx context.Context, incarnation string) error {
 	return s.inTransaction(ctx, "leave", func(t writeTx) error { return t.fenceMembers(endOne, time.Now().UnixMilli(), incarnation) })
 }
 
-func (s *store) Fence(ctx context.Context, incarnation string) (ended bool, err error) {
+func (s memberStore) Fence(ctx context.Context, incarnation string) (ended bool, err error) {
 	err = s.inTransaction(ctx, "fence", func(t writeTx) error {
 		now := time.Now().UnixMilli()
 		if err := t.fenceMembers(endExpired, now, incarnation, now); err != nil {
@@ -196,7 +199,7 @@ func (s *store) Fence(ctx context.Context, incarnation string) (ended bool, err 
 }
 
 // Cluster reports the live member as the owner of all shards.
-func (s *store) Cluster(ctx context.Context) (*persistence.Cluster, error) {
+func (s memberStore) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	t, err := s.readers.beginSnapshot(ctx, generationQuery, membersQuery)
 	if err != nil {
 		return nil, wrapError("read the cluster", err)
@@ -228,7 +231,7 @@ func scanMember(row listing.Row, m *persistence.MemberRow) error {
 }
 
 // Claim returns all requested shards, because the only member owns every shard.
-func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
+func (s memberStore) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
 	err := s.inTransaction(ctx, "claim", func(t writeTx) error { return t.checkFence(incarnation) })
 	if err != nil {
 		return nil, err
@@ -237,20 +240,20 @@ func (s *store) Claim(ctx context.Context, incarnation string, shards []int) ([]
 }
 
 // Release does nothing, because no other member could claim the shards.
-func (s *store) Release(context.Context, string, []persistence.Transfer) error { return nil }
+func (s memberStore) Release(context.Context, string, []persistence.Transfer) error { return nil }
 
 // Moves returns none, because there is no other member.
-func (s *store) Moves(context.Context) ([]persistence.Move, error) { return nil, nil }
+func (s memberStore) Moves(context.Context) ([]persistence.Move, error) { return nil, nil }
 
 // Secret stores a new secret only if there is none.
-func (s *store) Secret(ctx context.Context) (secret string, err error) {
+func (s memberStore) Secret(ctx context.Context) (secret string, err error) {
 	err = s.inTransaction(ctx, "read the secret of the cluster", func(t writeTx) error {
 		return t.queryOne("UPDATE cluster SET secret = coalesce(secret, ?) RETURNING secret", []any{rand.Text()}, &secret)
 	})
 	return secret, err
 }
 
-func (s *store) ValuesAt(ctx context.Context) (at string, err error) {
+func (s memberStore) ValuesAt(ctx context.Context) (at string, err error) {
 	err = s.inTransaction(ctx, "read where large values are kept", func(t writeTx) error {
 		return t.queryOne("SELECT values_at FROM cluster", nil, &at)
 	})
@@ -258,7 +261,7 @@ func (s *store) ValuesAt(ctx context.Context) (at string, err error) {
 }
 
 // Drain does nothing, because there is no other member.
-func (s *store) Drain(context.Context, string, bool) error { return nil }
+func (s memberStore) Drain(context.Context, string, bool) error { return nil }
 
 // checkFence returns ErrFenced if an incarnation may not write.
 func (t writeTx) checkFence(incarnation string) error {

@@ -36,7 +36,7 @@ func restOf(ctx context.Context, from querier, task string, seq int64, first []b
 }
 
 // Checkpoint reads all parts of a checkpoint.
-func (s *store) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
+func (s journalStore) Checkpoint(ctx context.Context, task string, seq int64) ([]byte, error) {
 	h, err := readFirst(ctx, &s.readers, "read a checkpoint", parts.ScanHead, checkpointQuery, task, seq)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// permitStore decides about the permits of keys.
+type permitStore struct{ *database }
+
 // writePermits applies the changes of a commit to permits.
 func (t writeTx) writePermits(task string, c *persistence.PermitChanges) error {
 	for i := range c.Ask {
@@ -35,7 +38,7 @@ func (t writeTx) writePermits(task string, c *persistence.PermitChanges) error {
 }
 
 // Rule holds the lane, so no other decision is made meanwhile.
-func (s *store) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
+func (s permitStore) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
 	err = s.inTransaction(ctx, "give permits", func(t writeTx) error {
 		if err := t.checkFence(incarnation); err != nil {
 			return err
@@ -189,7 +192,7 @@ func (t writeTx) changePermits(set string, args ...any) ([]persistence.PermitRow
 
 // OpenKeys reads one row of each key. The only member owns every shard, so hardly any row is read
 // for nothing.
-func (s *store) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) (keys []string, err error) {
+func (s permitStore) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) (keys []string, err error) {
 	for len(keys) < limit {
 		page, err := readRows(ctx, &s.readers, "list keys", listing.ScanValue[string], openKeys, after, limit)
 		if err != nil {
@@ -212,14 +215,14 @@ const openKeys = `WITH RECURSIVE k (key) AS (
 		UNION ALL SELECT (SELECT min(p.key) FROM permits p INDEXED BY permits_open WHERE (p.state <> 2 OR p.evicted) AND p.key > k.key) FROM k WHERE k.key IS NOT NULL)
 	SELECT key FROM k WHERE key IS NOT NULL LIMIT ?2`
 
-func (s *store) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
+func (s permitStore) PermitsOf(ctx context.Context, task string) ([]persistence.PermitRow, error) {
 	return readRows(ctx, &s.readers, "list permits", listing.ScanPermitBefore, `SELECT `+listing.PermitColumns+`,
 		CASE WHEN state <> 0 THEN 0 ELSE (SELECT count(*) FROM (SELECT 1 FROM permits o WHERE o.key = p.key AND o.state = 0 AND o.fair = p.fair
 			AND (o.urgency, o.asked_at, o.turn, o.holder) < (p.urgency, p.asked_at, p.turn, p.holder) LIMIT ?2)) END
 		FROM permits p WHERE task = ?1 ORDER BY holder, key`, task, persistence.MostBefore)
 }
 
-func (s *store) ForgetKeys(ctx context.Context, limit int) (int, error) {
+func (s permitStore) ForgetKeys(ctx context.Context, limit int) (int, error) {
 	var deleted int64
 	err := s.inTransaction(ctx, "forget keys", func(t writeTx) (err error) {
 		deleted, err = t.execCount("DELETE FROM permit_keys WHERE key IN (SELECT key FROM "+

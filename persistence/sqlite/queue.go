@@ -10,10 +10,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// queueStore reads jobs that wait for pollers.
+type queueStore struct{ *database }
+
 // QueueRows reads each service by its index and merges the results, so that a long queue of one
 // service does not slow down the others. With many services it first reads few rows of each, and
 // later more of the services that come next.
-func (s *store) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string,
+func (s queueStore) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string,
 	limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
 		var err error
@@ -68,7 +71,7 @@ type queueReader struct {
 const behindAll = "\U0010FFFF"
 
 // readPiece reads the next piece.
-func (s *store) readPiece(ctx context.Context, l *queueReader) (err error) {
+func (s queueStore) readPiece(ctx context.Context, l *queueReader) (err error) {
 	l.rows, err = readRows(ctx, &s.readers, "list the queue", listing.ScanJob,
 		`SELECT job_id, task, service, enqueued_at, turn, size, labels FROM task_queue
 		WHERE service = ? AND (enqueued_at, turn, task, job_id) > (?, ?, ?, ?) ORDER BY enqueued_at, turn, task, job_id LIMIT ?`, l.service, l.at, l.turn, l.task, l.job, l.piece)
@@ -98,7 +101,7 @@ func (l *queueHeap) Pop() any {
 	return last
 }
 
-func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64,
+func (s queueStore) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64,
 	afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return readRows(ctx, &s.readers, "list the queue", listing.ScanJob,
 		`SELECT q.job_id, q.task, q.service, q.enqueued_at, q.turn, q.size, q.labels FROM task_queue q
@@ -109,14 +112,14 @@ func (s *store) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt
 }
 
 // QueueServices steps through the index from one service to the next.
-func (s *store) QueueServices(ctx context.Context) ([]string, error) {
+func (s queueStore) QueueServices(ctx context.Context) ([]string, error) {
 	return readRows(ctx, &s.readers, "list the queue", listing.ScanValue[string], `WITH RECURSIVE s (service) AS (
 			SELECT min(service) FROM task_queue
 			UNION ALL SELECT (SELECT min(service) FROM task_queue WHERE service > s.service) FROM s WHERE s.service IS NOT NULL)
 		SELECT service FROM s WHERE service IS NOT NULL`)
 }
 
-func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (int, error) {
+func (s queueStore) QueueBefore(ctx context.Context, task, job string, most int) (int, error) {
 	n, err := readFirst(ctx, s.readers.db, "count the queue", listing.ScanValue[int],
 		`SELECT (SELECT count(*) FROM (SELECT 1 FROM task_queue q
 			WHERE q.service = j.service AND (q.enqueued_at, q.turn) < (j.enqueued_at, j.turn) LIMIT ?3))
@@ -127,7 +130,7 @@ func (s *store) QueueBefore(ctx context.Context, task, job string, most int) (in
 	return *n, nil
 }
 
-func (s *store) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
+func (s queueStore) QueueDepth(ctx context.Context) (map[string]persistence.QueueStat, error) {
 	list, err := readRows(ctx, &s.readers, "count the queue", listing.ScanDepth,
 		"SELECT service, count(*), count(DISTINCT task), min(enqueued_at) FROM task_queue GROUP BY service")
 	depth := map[string]persistence.QueueStat{}

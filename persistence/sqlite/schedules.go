@@ -9,9 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// scheduleStore keeps schedules.
+type scheduleStore struct{ *database }
+
 const scheduleQuery = "SELECT " + listing.ScheduleColumns + " FROM schedules "
 
-func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error {
+func (s scheduleStore) PutSchedule(ctx context.Context, sc persistence.Schedule) error {
 	body, err := json.Marshal(sc)
 	if err != nil {
 		return err
@@ -38,11 +41,11 @@ func (s *store) PutSchedule(ctx context.Context, sc persistence.Schedule) error 
 	})
 }
 
-func (s *store) Schedule(ctx context.Context, name string) (*persistence.Schedule, error) {
+func (s scheduleStore) Schedule(ctx context.Context, name string) (*persistence.Schedule, error) {
 	return readFirst(ctx, &s.readers, "read a schedule", listing.ScanSchedule, scheduleQuery+"WHERE name = ?", name)
 }
 
-func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter) ([]persistence.Schedule, error) {
+func (s scheduleStore) ListSchedules(ctx context.Context, f persistence.ScheduleFilter) ([]persistence.Schedule, error) {
 	limit := f.Limit
 	if limit == 0 {
 		limit = -1
@@ -57,7 +60,7 @@ func (s *store) ListSchedules(ctx context.Context, f persistence.ScheduleFilter)
 
 // DueSchedules filters by shard in memory without a shard column, because the only member asks for
 // all shards.
-func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
+func (s scheduleStore) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
 	some := limit
 	if shards != nil {
 		some = -1
@@ -68,7 +71,7 @@ func (s *store) DueSchedules(ctx context.Context, shards persistence.ShardSet, b
 	return list[:min(limit, len(list))], err
 }
 
-func (s *store) DeleteSchedule(ctx context.Context, id string) error {
+func (s scheduleStore) DeleteSchedule(ctx context.Context, id string) error {
 	return s.inTransaction(ctx, "delete a schedule", func(t writeTx) error {
 		_, err := t.execCount("DELETE FROM schedules WHERE id = ?", id)
 		return err

@@ -27,7 +27,37 @@ type Options struct {
 	Readers int
 }
 
+// store is the whole store: its parts share one database.
 type store struct {
+	*database
+	approvalStore
+	journalStore
+	externalStore
+	flowStore
+	holdStore
+	hookStore
+	logStore
+	memberStore
+	permitStore
+	queueStore
+	scheduleStore
+	statStore
+	taskStore
+	tokenStore
+	viewStore
+	workerStore
+}
+
+func newStore(d *database) *store {
+	return &store{
+		d, approvalStore{d}, journalStore{d}, externalStore{d}, flowStore{d}, holdStore{d},
+		hookStore{d}, logStore{d}, memberStore{d}, permitStore{d}, queueStore{d},
+		scheduleStore{d}, statStore{d}, taskStore{d}, tokenStore{d}, viewStore{d}, workerStore{d},
+	}
+}
+
+// database is the open file of a store.
+type database struct {
 	writeLane
 	readers readPool
 	writer  *sql.DB
@@ -60,11 +90,11 @@ func Open(ctx context.Context, path string, o Options) (persistence.Store, error
 	if err := checkComplete(path, lock); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store: %w", err), lock.Close())
 	}
-	s := &store{lock: lock}
+	s := &database{lock: lock}
 	if err := s.openStore(ctx, path, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store %s: %w", path, err), s.Close())
 	}
-	return s, nil
+	return newStore(s), nil
 }
 
 // takeLock locks the file at a path, even if the file is removed and created again meanwhile.
@@ -87,7 +117,7 @@ func takeLock(path string) (*os.File, error) {
 	}
 }
 
-func (s *store) openStore(ctx context.Context, path string, o Options) error {
+func (s *database) openStore(ctx context.Context, path string, o Options) error {
 	// Only this user may read payloads; SQLite gives its other files the same permissions.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -115,7 +145,7 @@ func (s *store) openStore(ctx context.Context, path string, o Options) error {
 	if s.writeLane, err = openLane(ctx, s.writer, s.files); err != nil {
 		return err
 	}
-	return s.fenceAll(ctx)
+	return memberStore{s}.fenceAll(ctx)
 }
 
 // openPool returns a pool of connections to an existing file. It opens a connection only while
@@ -145,14 +175,14 @@ func nameOf(path string, how url.Values) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: how.Encode()}).String()
 }
 
-func (s *store) Ping(ctx context.Context) error {
+func (s *database) Ping(ctx context.Context) error {
 	return wrapError("ping the store", errors.Join(s.files.checkFiles(), s.readers.db.PingContext(ctx)))
 }
 
-func (s *store) Lanes() int { return 1 }
+func (s *database) Lanes() int { return 1 }
 
 // Close waits for the write in progress. It releases the lock last.
-func (s *store) Close() error {
+func (s *database) Close() error {
 	whole := s.files != nil && s.conn != nil && s.files.checkFiles() == nil
 	err := errors.Join(s.readers.close(), s.writeLane.close())
 	if s.writer != nil {

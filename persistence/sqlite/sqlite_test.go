@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/troupe-engine/troupe/internal/testing/storetest"
 	"github.com/troupe-engine/troupe/persistence"
 	"github.com/troupe-engine/troupe/persistence/sqlite"
-	"github.com/troupe-engine/troupe/persistence/storetest"
 )
 
 // readEnv makes this program read a database and exit, like another program beside a member.

@@ -9,7 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error {
+// statStore keeps statistics.
+type statStore struct{ *database }
+
+func (s statStore) AddStats(ctx context.Context, rows []persistence.StatsRow) error {
 	return s.inTransaction(ctx, "add statistics", func(t writeTx) error {
 		for i := range rows {
 			if err := t.addStats(&rows[i]); err != nil {
@@ -43,7 +46,7 @@ func (t writeTx) addStats(r *persistence.StatsRow) error {
 	return err
 }
 
-func (s *store) ReadStats(ctx context.Context, f persistence.StatsFilter) ([]persistence.StatsRow, error) {
+func (s statStore) ReadStats(ctx context.Context, f persistence.StatsFilter) ([]persistence.StatsRow, error) {
 	if len(f.Flows) == 0 {
 		return nil, nil
 	}
@@ -65,7 +68,7 @@ func (s *store) ReadStats(ctx context.Context, f persistence.StatsFilter) ([]per
 		"SELECT "+listing.StatsColumns+" FROM stats WHERE "+where+" ORDER BY flow, bucket, scope, node, version", args...)
 }
 
-func (s *store) DeleteStats(ctx context.Context, width, before int64, limit int) (deleted int, err error) {
+func (s statStore) DeleteStats(ctx context.Context, width, before int64, limit int) (deleted int, err error) {
 	err = s.inTransaction(ctx, "delete statistics", func(t writeTx) error {
 		n, err := t.execCount(`DELETE FROM stats WHERE (flow, of_nodes, width, bucket, scope, node, version) IN
 			(SELECT flow, of_nodes, width, bucket, scope, node, version FROM stats WHERE width = ? AND bucket < ? ORDER BY bucket LIMIT ?)`, width, before, limit)

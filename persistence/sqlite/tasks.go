@@ -13,6 +13,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
+// taskStore lists, counts and deletes tasks.
+type taskStore struct{ *database }
+
 // byUpdate divides tasks into the active ones, which are few, and all others, whose index does not
 // change with the steps of a task.
 var byUpdate = []listing.Part{
@@ -51,7 +54,7 @@ func init() {
 		})
 }
 
-func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
+func (s taskStore) Task(ctx context.Context, id string) (*persistence.TaskRow, error) {
 	return readFirst(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)
 }
 
@@ -60,7 +63,7 @@ func (s *store) Task(ctx context.Context, id string) (*persistence.TaskRow, erro
 const few = 2_000
 
 // dialectFor returns the dialect with the facts about which properties in the filter are rare.
-func (s *store) dialectFor(ctx context.Context, f persistence.TaskFilter) (d listing.Dialect, err error) {
+func (s taskStore) dialectFor(ctx context.Context, f persistence.TaskFilter) (d listing.Dialect, err error) {
 	d = dialect
 	if f.Queued != "" {
 		if d.ByJobs, err = s.findsFew(ctx, "SELECT 1 FROM task_queue WHERE service = ?", f.Queued); err != nil {
@@ -87,13 +90,13 @@ func (s *store) dialectFor(ctx context.Context, f persistence.TaskFilter) (d lis
 }
 
 // findsFew reports whether a query returns few rows.
-func (s *store) findsFew(ctx context.Context, query string, args ...any) (bool, error) {
+func (s taskStore) findsFew(ctx context.Context, query string, args ...any) (bool, error) {
 	n, err := readFirst(ctx, &s.readers, "count rows", listing.ScanValue[int],
 		"SELECT count(*) FROM ("+query+" LIMIT ?)", append(args, few)...)
 	return err == nil && *n < few, err
 }
 
-func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
+func (s taskStore) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error) {
 	d, err := s.dialectFor(ctx, f)
 	if err != nil {
 		return nil, err
@@ -109,7 +112,7 @@ func (s *store) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]pers
 	return readRows(ctx, s.readers.db, "list tasks", listing.ScanTask, q.String(), q.Args...)
 }
 
-func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
+func (s taskStore) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, error) {
 	d, err := s.dialectFor(ctx, f)
 	if err != nil {
 		return 0, err
@@ -122,7 +125,7 @@ func (s *store) CountTasks(ctx context.Context, f persistence.TaskFilter) (int, 
 	return *n, nil
 }
 
-func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]persistence.Group, error) {
+func (s taskStore) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by persistence.By) (map[string]persistence.Group, error) {
 	d, err := s.dialectFor(ctx, f)
 	if err != nil {
 		return nil, err
@@ -132,7 +135,7 @@ func (s *store) CountTasksBy(ctx context.Context, f persistence.TaskFilter, by p
 	return listing.Groups(rows, f.Most), err
 }
 
-func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
+func (s taskStore) NewestOf(ctx context.Context, flows []string, each int) ([]persistence.TaskMark, error) {
 	var all []persistence.TaskMark
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(flows))) {
 		list, err := readRows(ctx, &s.readers, "list the newest tasks", listing.ScanTaskMark,
@@ -148,7 +151,7 @@ func (s *store) NewestOf(ctx context.Context, flows []string, each int) ([]persi
 // CountByShard hashes the task ids and needs no shard column, because the only member otherwise
 // asks for all shards. Of the unfinished tasks the active ones have an index, too; the rest are
 // resting.
-func (s *store) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
+func (s taskStore) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
 	t, err := s.readers.beginSnapshot(ctx, openIDs, unfinishedIDs)
 	if err != nil {
 		return nil, wrapError("count tasks", err)
@@ -178,7 +181,7 @@ const (
 	unfinishedIDs = "SELECT id FROM tasks WHERE ended_at = 0 AND resting = 0"
 )
 
-func (s *store) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
+func (s taskStore) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
 	return readRows(ctx, &s.readers, "list ended tasks", listing.ScanTaskEnd,
 		"SELECT id, ended_at FROM tasks WHERE ended_at >= ? AND ended_at < ? AND ended_at > 0 "+
 			"ORDER BY ended_at, id LIMIT ?", from, before, limit)
@@ -189,7 +192,8 @@ const turnTasks = 50
 
 // inTurns deletes up to limit tasks in steps. Each step deletes up to the given number, and fewer
 // if there are no more.
-func (s *store) inTurns(ctx context.Context, what string, limit int, step func(t writeTx, most int) (int, error)) (deleted int, err error) {
+func (s taskStore) inTurns(ctx context.Context, what string, limit int, step func(t writeTx, most int) (int,
+	error)) (deleted int, err error) {
 	for deleted < limit {
 		most, n := min(turnTasks, limit-deleted), 0
 		err := s.inTransaction(ctx, what, func(t writeTx) (err error) {
@@ -206,13 +210,13 @@ func (s *store) inTurns(ctx context.Context, what string, limit int, step func(t
 	return deleted, nil
 }
 
-func (s *store) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
+func (s taskStore) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	return s.inTurns(ctx, "delete ended tasks", limit, func(t writeTx, most int) (int, error) {
 		return t.deleteTasks(most, "SELECT n FROM tasks WHERE ended_at > 0 AND ended_at < ? ORDER BY ended_at, id LIMIT 1", before)
 	})
 }
 
-func (s *store) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
+func (s taskStore) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
 	return s.inTurns(ctx, "delete a flow", limit, func(t writeTx, most int) (int, error) {
 		if _, err := t.execCount("DELETE FROM schedules WHERE flow_id = ?", id); err != nil {
 			return 0, err

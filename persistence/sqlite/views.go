@@ -7,7 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-func (s *store) SetView(ctx context.Context, v persistence.SavedView) error {
+// viewStore keeps saved views of lists.
+type viewStore struct{ *database }
+
+func (s viewStore) SetView(ctx context.Context, v persistence.SavedView) error {
 	return s.inTransaction(ctx, "set a view", func(x writeTx) error {
 		_, err := x.execCount("INSERT INTO views ("+listing.ViewColumns+
 			") VALUES (?1, ?2, ?3, ?4) ON CONFLICT (name) DO UPDATE SET query = ?2, updated_at "+
@@ -17,11 +20,11 @@ func (s *store) SetView(ctx context.Context, v persistence.SavedView) error {
 	})
 }
 
-func (s *store) ListViews(ctx context.Context) ([]persistence.SavedView, error) {
+func (s viewStore) ListViews(ctx context.Context) ([]persistence.SavedView, error) {
 	return readRows(ctx, &s.readers, "list views", listing.ScanView, "SELECT "+listing.ViewColumns+" FROM views ORDER BY name")
 }
 
-func (s *store) DeleteView(ctx context.Context, name string) error {
+func (s viewStore) DeleteView(ctx context.Context, name string) error {
 	return s.inTransaction(ctx, "delete a view", func(x writeTx) error {
 		n, err := x.execCount("DELETE FROM views WHERE name = ?", name)
 		if err == nil && n == 0 {

@@ -8,7 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
+// workerStore keeps registered workers.
+type workerStore struct{ *database }
+
+func (s workerStore) PutWorker(ctx context.Context, w persistence.Worker) error {
 	services, err := json.Marshal(w.Services)
 	if err != nil {
 		return err
@@ -24,7 +27,7 @@ func (s *store) PutWorker(ctx context.Context, w persistence.Worker) error {
 	})
 }
 
-func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat) error {
+func (s workerStore) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat) error {
 	return s.inTransaction(ctx, "touch workers", func(t writeTx) error {
 		for _, b := range beats {
 			if _, err := t.execCount("UPDATE workers SET load = ?, last_heartbeat = "+
@@ -37,19 +40,19 @@ func (s *store) TouchWorkers(ctx context.Context, beats []persistence.Heartbeat)
 	})
 }
 
-func (s *store) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
+func (s workerStore) ListWorkers(ctx context.Context) ([]persistence.Worker, error) {
 	return readRows(ctx, &s.readers, "list workers", listing.ScanWorker,
 		"SELECT id, url, type, services, labels, secret, load, last_heartbeat, registered_at, joined_at, polled_at FROM workers ORDER BY n")
 }
 
-func (s *store) DeleteWorker(ctx context.Context, id string) error {
+func (s workerStore) DeleteWorker(ctx context.Context, id string) error {
 	return s.inTransaction(ctx, "delete a worker", func(t writeTx) error {
 		_, err := t.execCount("DELETE FROM workers WHERE id = ?", id)
 		return err
 	})
 }
 
-func (s *store) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
+func (s workerStore) DeleteWorkers(ctx context.Context, silentSince int64) (int, error) {
 	var deleted int64
 	err := s.inTransaction(ctx, "delete workers", func(t writeTx) (err error) {
 		deleted, err = t.execCount("DELETE FROM workers WHERE last_heartbeat < ?", silentSince)

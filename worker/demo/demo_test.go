@@ -37,7 +37,7 @@ func post(t *testing.T, url, body string) *http.Response {
 func start(t *testing.T, offer func(*worker.Worker)) string {
 	urls := make(chan string, 100)
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var me wire.Registration
+		var me wire.WorkerRegistration
 		_ = json.NewDecoder(r.Body).Decode(&me)
 		_, _ = io.WriteString(w, `{}`)
 		urls <- me.URL

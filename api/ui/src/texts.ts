@@ -40,7 +40,7 @@ export const texts = {
   states: {
     created: 'not started',
     started: 'running',
-    living: 'healthy',
+    alive: 'healthy',
   } as Record<string, string>,
 
   kinds: { approval: 'approval', timer: 'timer', signal: 'signal' },
@@ -374,8 +374,8 @@ export const texts = {
     method: 'Method',
     ways: [
       [
-        'gently',
-        'Gently',
+        'graceful',
+        'Gracefully',
         'Running steps finish; nothing new starts, and the task ends when they' + ' are done.',
       ],
       [
@@ -384,7 +384,7 @@ export const texts = {
         'Running jobs are canceled; then completed steps are compensated, if the flow' +
           ' defines it.',
       ],
-      ['force', 'By force', 'Also ends compensation and final steps that are running.'],
+      ['force', 'Force', 'Also cancels running compensation and final steps.'],
     ],
     keep: 'Keep task',
     confirm: 'Cancel task',
@@ -542,7 +542,7 @@ export const texts = {
     waits: {
       worker: 'a worker',
       manual: 'manual completion',
-      outside: 'an external system',
+      external: 'an external system',
       permit: 'a permit',
       retry: 'the next attempt',
       approval: 'an approval',
@@ -827,7 +827,7 @@ export const texts = {
     search: 'Search',
     searchExample: 'Title or task ID',
     state: 'State',
-    states: { open: 'Open', answered: 'Answered', over: 'Ended' },
+    states: { open: 'Open', answered: 'Answered', ended: 'Ended' },
     empty: 'No open approvals',
     noMatch: 'No approvals match',
     searchAfter: 'Search after {time}',
@@ -869,8 +869,7 @@ export const texts = {
     worker: 'Worker',
     state: 'State',
     connection: 'Connection',
-    push: 'push',
-    pull: 'pull',
+    types: { push: 'push', pull: 'pull', attached: 'attached', local: 'local' },
     services: 'Services',
     labels: 'Labels',
     jobs: 'Jobs',

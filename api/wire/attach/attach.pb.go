@@ -446,8 +446,8 @@ type Progress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// number of the job.
 	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// note is what the worker calls the state that the job is in, such as "running"; "" = nothing new.
-	Note string `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
+	// status_text describes the state of the job, such as "running"; "" = unchanged.
+	StatusText string `protobuf:"bytes,2,opt,name=status_text,json=statusText,proto3" json:"status_text,omitempty"`
 	// log is what the job has printed since the last time, as text; a line may come in several parts.
 	Log []byte `protobuf:"bytes,3,opt,name=log,proto3" json:"log,omitempty"`
 	// lines are the same for workers that tell lines apart: they have either.
@@ -493,9 +493,9 @@ func (x *Progress) GetNumber() uint64 {
 	return 0
 }
 
-func (x *Progress) GetNote() string {
+func (x *Progress) GetStatusText() string {
 	if x != nil {
-		return x.Note
+		return x.StatusText
 	}
 	return ""
 }
@@ -792,7 +792,9 @@ type Job struct {
 	// it then.
 	TimeoutMs int64 `protobuf:"varint,12,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
 	// trace is the attempt's span, as the header traceparent of W3C Trace Context: what is traced of the job belongs below it.
-	Trace         string `protobuf:"bytes,14,opt,name=trace,proto3" json:"trace,omitempty"`
+	Trace string `protobuf:"bytes,14,opt,name=trace,proto3" json:"trace,omitempty"`
+	// labels are those that the job requires. Its worker has all of them.
+	Labels        []string `protobuf:"bytes,16,rep,name=labels,proto3" json:"labels,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -932,6 +934,13 @@ func (x *Job) GetTrace() string {
 	return ""
 }
 
+func (x *Job) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
 var File_api_wire_attach_attach_proto protoreflect.FileDescriptor
 
 const file_api_wire_attach_attach_proto_rawDesc = "" +
@@ -964,10 +973,11 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\x05error\x18\x04 \x01(\tR\x05error\x12\x14\n" +
 	"\x05fatal\x18\x05 \x01(\bR\x05fatal\x12\x18\n" +
 	"\adetails\x18\x06 \x01(\fR\adetails\x12\x18\n" +
-	"\ametrics\x18\a \x01(\fR\ametrics\"v\n" +
+	"\ametrics\x18\a \x01(\fR\ametrics\"\x83\x01\n" +
 	"\bProgress\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
-	"\x04note\x18\x02 \x01(\tR\x04note\x12\x10\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1f\n" +
+	"\vstatus_text\x18\x02 \x01(\tR\n" +
+	"statusText\x12\x10\n" +
 	"\x03log\x18\x03 \x01(\fR\x03log\x12,\n" +
 	"\x05lines\x18\x04 \x03(\v2\x16.troupe.attach.v1.LineR\x05lines\"[\n" +
 	"\x04Line\x12\x13\n" +
@@ -988,7 +998,7 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\fheartbeat_ms\x18\x04 \x01(\rR\vheartbeatMs\x12\x19\n" +
 	"\bgrace_ms\x18\x05 \x01(\rR\agraceMs\x12\x1d\n" +
 	"\n" +
-	"most_bytes\x18\x06 \x01(\x04R\tmostBytes\"\xd4\x02\n" +
+	"most_bytes\x18\x06 \x01(\x04R\tmostBytes\"\xec\x02\n" +
 	"\x03Job\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
@@ -1006,7 +1016,8 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\x06ticket\x18\r \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\f \x01(\x03R\ttimeoutMs\x12\x14\n" +
-	"\x05trace\x18\x0e \x01(\tR\x05trace*y\n" +
+	"\x05trace\x18\x0e \x01(\tR\x05trace\x12\x16\n" +
+	"\x06labels\x18\x10 \x03(\tR\x06labels*y\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11OUTCOME_COMPLETED\x10\x01\x12\x12\n" +

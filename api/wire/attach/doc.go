@@ -2,4 +2,4 @@
 // attach.proto; all other files are generated.
 package attach
 
-//go:generate go run ../../../internal/protogen -C ../../.. api/wire/attach/attach.proto
+//go:generate go run ../../../internal/tools/protogen -C ../../.. api/wire/attach/attach.proto

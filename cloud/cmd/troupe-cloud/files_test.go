@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/troupe-engine/troupe/internal/process"
+	"github.com/troupe-engine/troupe/internal/testing/process"
 )
 
 // kinds are the kinds of buckets in which workers can report.
@@ -103,7 +103,7 @@ func TestWorkersReportByFilesInBucketsOfAllClouds(t *testing.T) {
 // waiting starts a task that waits for workers started elsewhere.
 func (m *member) waiting(name string, more obj) *run {
 	m.Helper()
-	node := obj{"exec_type": "outside", "service": "object_store"}
+	node := obj{"exec_type": "external", "service": "object_store"}
 	for key, value := range more {
 		node[key] = value
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
-	"github.com/troupe-engine/troupe/internal/built"
-	"github.com/troupe-engine/troupe/internal/pgtest"
-	"github.com/troupe-engine/troupe/internal/ports"
-	"github.com/troupe-engine/troupe/internal/process"
+	"github.com/troupe-engine/troupe/internal/testing/built"
+	"github.com/troupe-engine/troupe/internal/testing/pgtest"
+	"github.com/troupe-engine/troupe/internal/testing/ports"
+	"github.com/troupe-engine/troupe/internal/testing/process"
 )
 
 // binary is the path of the release command, built once.

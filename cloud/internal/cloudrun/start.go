@@ -116,7 +116,7 @@ func (s *Service) tidyOnce(p *executionPlan, e *runExecution) (done bool) {
 		err = s.cancelExecution(ctx, e.name)
 	}
 	if err != nil {
-		s.opts.Tools.Logger.WarnContext(ctx, "an execution that nobody waits for may go on", "job", p.jobID, "error", google.Text(err))
+		s.opts.Tools.Logger.WarnContext(ctx, "an abandoned execution may still run", "job", p.jobID, "error", google.Text(err))
 	}
 	return err == nil && e != nil
 }

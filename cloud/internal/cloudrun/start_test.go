@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe"
-	"github.com/troupe-engine/troupe/actors/external"
+	"github.com/troupe-engine/troupe/carriers/external"
 	"github.com/troupe-engine/troupe/cloud/internal/fakes"
 	"github.com/troupe-engine/troupe/cloud/internal/google"
 	"github.com/troupe-engine/troupe/flow"
@@ -28,7 +28,7 @@ func TestOrphanedExecutionIsCanceledUntilThatSucceeds(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 
-	report := s.Start(t.Context(), flow.Job{Task: "task-1", Exec: &flow.Exec{Type: flow.ExecOutside,
+	report := s.Start(t.Context(), flow.Job{Task: "task-1", Exec: &flow.Exec{Type: flow.ExecExternal,
 		Service: Name}, Params: json.RawMessage(`{"exec": {"job": "endless"}}`)}, false)
 	require.Empty(t, report.Error)
 	require.Eventually(t, func() bool { return g.Run.Executions("endless")[0].Cancels == 1 }, time.Minute, 50*time.Millisecond)

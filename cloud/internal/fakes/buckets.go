@@ -14,7 +14,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
-	"github.com/troupe-engine/troupe/internal/ports"
+	"github.com/troupe-engine/troupe/internal/testing/ports"
 )
 
 // Buckets are fake buckets of all clouds, in this process.

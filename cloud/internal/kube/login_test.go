@@ -29,8 +29,8 @@ func asking(t *testing.T, at, lines, more string) (c *clusterAccess, dir string)
 	return c, dir
 }
 
-// tells returns a shell line that prints a token.
-func tells(status string) string {
+// printCredential returns a shell line that prints a credential.
+func printCredential(status string) string {
 	return fmt.Sprintf(`printf '{"apiVersion": "%s", "kind": "ExecCredential", "status": {%s}}' "$@"`, v1, status) + "\n"
 }
 
@@ -44,7 +44,7 @@ func timesAsked(t *testing.T, dir string) int {
 func TestPluginTokenIsKeptUntilItExpires(t *testing.T) {
 	at, _ := server(t)
 	c, dir := asking(t, at.String(), `printf %s "$KUBERNETES_EXEC_INFO" > info; echo $OWN > own`+
-		"\n"+tells(`"token": "%s", "expirationTimestamp": "2999-01-01T00:00:00Z"`),
+		"\n"+printCredential(`"token": "%s", "expirationTimestamp": "2999-01-01T00:00:00Z"`),
 		", provideClusterInfo: true")
 	require.Equal(t, "Bearer one", asks(t, c))
 	require.Equal(t, "Bearer one", asks(t, c))
@@ -93,8 +93,8 @@ func TestPluginWithoutTokenReportsTheReason(t *testing.T) {
 		"echo first >&2; echo no session >&2; exit 3": "exit status 3: no session",
 		"echo hello": "what it prints is no ExecCredential",
 		`echo '{"kind": "ExecCredential", "apiVersion": "` + loginGroup + `v1beta1"}'`: "not with an ExecCredential of " + v1,
-		tells(`"token": ""`): "it tells no token",
-		tells(`"clientCertificateData": "x", "clientKeyData": "y"`): "a certificate and no token",
+		printCredential(`"token": ""`):                                        "it tells no token",
+		printCredential(`"clientCertificateData": "x", "clientKeyData": "y"`): "a certificate and no token",
 	} {
 		c, dir := asking(t, "https://127.0.0.1:1", lines, "")
 		for range 2 { // it is not run again at once

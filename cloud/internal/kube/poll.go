@@ -233,7 +233,7 @@ func (s *Service) Ended(ctx context.Context, x flow.External) {
 	}
 	if err != nil {
 		s.opts.Tools.Logger.WarnContext(ctx,
-			"a job of Kubernetes that has ended cannot be deleted; it is tried again", "job", x.ID,
+			"deleting an ended Kubernetes job failed, retrying", "job", x.ID,
 			"error", err)
 	}
 	s.stopWatch(x.ID)

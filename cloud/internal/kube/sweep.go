@@ -32,7 +32,7 @@ func (s *Service) sweepLoop() {
 			return
 		}
 		if err != nil && reached {
-			s.opts.Tools.Logger.Warn("jobs of Kubernetes that are left over cannot be looked for: trying on", "error", err)
+			s.opts.Tools.Logger.Warn("listing orphaned Kubernetes jobs failed, retrying", "error", err)
 		}
 		reached = err == nil
 		s.forgetUnasked()
@@ -72,7 +72,7 @@ func (s *Service) sweepOne(ctx context.Context, c *kubeClient, namespace string,
 	if live, err := s.opts.Tools.Live(ctx, of.Annotations[annotationJob]); err != nil || live {
 		return err
 	}
-	s.opts.Tools.Logger.InfoContext(ctx, "a job of Kubernetes was left over and is deleted", "job",
+	s.opts.Tools.Logger.InfoContext(ctx, "deleting an orphaned Kubernetes job", "job",
 		of.Annotations[annotationJob], "name", of.Name)
 	return c.deleteJob(ctx, namespace, of.Name)
 }

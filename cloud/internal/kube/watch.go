@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-engine/troupe/actors/logs"
+	"github.com/troupe-engine/troupe/carriers/logs"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/lines"
 	"github.com/troupe-engine/troupe/internal/program"

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/troupe-engine/troupe"
-	"github.com/troupe-engine/troupe/actors/programs"
+	"github.com/troupe-engine/troupe/carriers/programs"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/internal/program"

@@ -3,7 +3,6 @@ package listing
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -203,13 +202,7 @@ func Wait(w flow.Awaited) string {
 		return ""
 	}
 	text, _ := json.Marshal(w) // texts and numbers never fail to marshal
-	return Text(string(text))
-}
-
-// Text returns the stored form of a text for people. Databases cannot store NUL or invalid UTF-8 in
-// a text, and an error message must never make a commit fail.
-func Text(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	return persistence.CleanText(string(text))
 }
 
 // PermitColumns are the columns that ScanPermit reads.

@@ -29,7 +29,7 @@ def resize(job: Job) -> dict:
 async def describe(job: Job) -> str:
     """A coroutine runs in the worker's event loop. It is canceled when the job is no longer needed.
     """
-    job.note("looking for words")
+    job.progress("looking for words")
     await asyncio.sleep(0.01)
     return f"{job.input['width']} by {job.input['height']} pixels"
 

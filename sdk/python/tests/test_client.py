@@ -72,7 +72,7 @@ class TestClient(unittest.TestCase):
     def test_a_task_is_signaled_and_waited_for(self) -> None:
         self.client.publish("signaled", EVENT)
         task = self.client.start("signaled")["id"]
-        self.assertEqual("signal", self.client.waiting(task)["waits"][0]["for"])
+        self.assertEqual("signal", self.client.waiting(task)["waits"][0]["kind"])
         with self.assertRaises(TimeoutError):
             self.client.wait(task, timeout=0.05)
         said = {"z": 12345678901234567890123, "a": [1, None, "ü"]}
@@ -92,8 +92,8 @@ class TestClient(unittest.TestCase):
         self.assertTrue(self.client.pause(task)["paused"])
         self.assertFalse(self.client.resume(task)["paused"])
         self.assertEqual("started", next(self.client.steps(task))["state"])
-        self.assertEqual("canceled", self.client.cancel(task, request="r")["state"])
-        self.assertEqual("canceled", self.client.cancel(task, request="r")["state"])
+        self.assertEqual("canceled", self.client.cancel(task, request_id="r")["state"])
+        self.assertEqual("canceled", self.client.cancel(task, request_id="r")["state"])
 
     def test_a_task_that_has_ended_goes_on_in_a_new_one(self) -> None:
         self.client.publish("forked", TWO)
@@ -101,7 +101,7 @@ class TestClient(unittest.TestCase):
         self.client.signal(task, "answer", "yes")
         self.client.wait(task, timeout=PATIENCE)
         plan = self.client.fork(task, from_node="more", dry_run=True)
-        self.assertEqual((["ask"], [("more", "asked")]), ([s["node"] for s in plan["keeps"]], [(s["node"], s["why"]) for s in plan["again"]]))
+        self.assertEqual((["ask"], [("more", "requested")]), ([s["node"] for s in plan["kept_steps"]], [(s["node"], s["reason"]) for s in plan["rerun_steps"]]))
         self.assertNotIn("id", plan)
         forked = self.client.fork(task, from_node="more", params={"n": 2}, key="k")
         self.assertEqual((True, task, 1), (forked["created"], forked["forked_from"], forked["version"]))
@@ -111,12 +111,12 @@ class TestClient(unittest.TestCase):
         with self.assertRaises(InvalidError):
             self.client.fork(task, from_node="nowhere")
         with self.assertRaises(ConflictError):
-            self.client.fork(task, newest=True)
+            self.client.fork(task, latest=True)
 
     def test_refusals_are_typed(self) -> None:
         with self.assertRaises(NotFoundError) as missing:
             self.client.task("nobody")
-        self.assertEqual((404, "not_found", "path.task"), (missing.exception.status, missing.exception.kind, missing.exception.where))
+        self.assertEqual((404, "not_found", "path.task"), (missing.exception.status, missing.exception.code, missing.exception.field))
         self.assertIn("check the id", str(missing.exception))
         with self.assertRaises(InvalidError) as invalid:
             self.client.publish("invalid", "start: a\nnodes:\n  a: {kind: nothing}\n")

@@ -117,19 +117,20 @@ result: total
             self.assertEqual(sum(len(w) for w in words), self.ended(task)["result"])
 
     def test_a_job_tells_where_it_comes_from(self) -> None:
-        self.publish(", params: {color: red}")
+        self.publish(", params: {color: red}, labels: [gpu]")
         told: "queue.Queue[Job]" = queue.Queue()
-        self.work(told.put)
+        self.work(told.put, labels=["eu", "gpu"])
         task = self.start({"z": 12345678901234567890123, "a": 1})
         job = told.get(timeout=PATIENCE)
         self.assertEqual((task, self.name, "a", 0, 1, 1, 0), (job.task, job.flow, job.step, job.unit, job.units, job.attempt, job.deliveries))
         self.assertEqual(self.name, job.service)
+        self.assertEqual(["gpu"], job.labels)
         self.assertEqual(["z", "a"], list(job.input))
         self.assertEqual(12345678901234567890123, job.input["z"])
         self.assertEqual("red", job.params["color"])
 
     def test_a_handler_that_raises_fails_the_attempt_with_its_message(self) -> None:
-        self.publish(", max_retries: 1")
+        self.publish(", retry: {max_attempts: 2}")
 
         def handler(job: Job) -> str:
             if job.attempt == 1:
@@ -146,7 +147,7 @@ result: total
         self.assertTrue(log.startswith("trying 7\nTraceback "), log)
 
     def test_three_attempts_have_one_key_and_three_ids(self) -> None:
-        self.publish(", timeout_ms: 60000, max_retries: 2, on_error: fail")
+        self.publish(", timeout_ms: 60000, retry: {max_attempts: 3}, on_error: fail")
         told: "queue.Queue[Job]" = queue.Queue()
 
         def handler(job: Job) -> None:
@@ -277,7 +278,7 @@ result: total
             self.assertEqual("done", self.ended(self.start())["result"])
 
     def test_a_fatal_error_is_not_retried(self) -> None:
-        self.publish(", max_retries: 5, on_error: fail")
+        self.publish(", retry: {max_attempts: 6}, on_error: fail")
         attempts: List[int] = []
 
         async def handler(job: Job) -> None:
@@ -291,7 +292,7 @@ result: total
         self.assertEqual([1], attempts)
 
     def test_numbers_that_a_job_tells_are_kept_with_its_attempt_whatever_becomes_of_it(self) -> None:
-        self.publish(", max_retries: 1, on_error: fail")
+        self.publish(", retry: {max_attempts: 2}, on_error: fail")
 
         def handler(job: Job) -> None:
             for rows in (3, 4.5, float("nan")):
@@ -325,7 +326,7 @@ result: total
         self.assertEqual({"name": "n0", "count": 2, "sum": 1e308, "last": 1e308}, numbers[0])
 
     def test_details_of_a_failure_are_kept_with_its_attempt(self) -> None:
-        self.publish(", max_retries: 1, on_error: fail")
+        self.publish(", retry: {max_attempts: 2}, on_error: fail")
         details = [{"customer": 7, "tried": ["a", "\u00e9"]}, {1}]
 
         def handler(job: Job) -> None:
@@ -361,7 +362,7 @@ result: total
             self.assertEqual(sent, client.task(task)["params"]["it"])
 
     def test_a_result_that_is_no_json_fails_for_good(self) -> None:
-        self.publish(", max_retries: 5, on_error: fail")
+        self.publish(", retry: {max_attempts: 6}, on_error: fail")
         results = {"a set": {1}, "not a number": float("nan"), "no decimal": Decimal("Infinity"), "half a character": "\ud800"}
         attempts: List[int] = []
 
@@ -375,7 +376,7 @@ result: total
         self.assertEqual([1, 1, 1, 1], attempts)
 
     def test_a_result_that_is_refused_fails_for_good_and_keeps_no_other(self) -> None:
-        self.publish(", max_retries: 5, on_error: fail")
+        self.publish(", retry: {max_attempts: 6}, on_error: fail")
         sizes = [3 << 20, 1, 9 << 20, 2]
         self.work(lambda job: "x" * job.input)
         tasks = [self.start(size) for size in sizes]
@@ -400,17 +401,17 @@ result: total
         noted = threading.Event()
 
         def handler(job: Job) -> None:
-            job.note("rendering\x00 " + "ü" * 500)
+            job.progress("rendering\x00 " + "ü" * 500)
             noted.wait(PATIENCE)
-            job.note("almost done")
+            job.progress("almost done")
             job.wait_canceled(PATIENCE)
 
-        self.work(handler, note_after=PATIENCE)
+        self.work(handler, running_after=PATIENCE)
         task = self.start()
         notes: List[str] = []
         for event in self.client.watch(task):
-            if event["type"] == "attempt_noted":
-                notes.append(event["note"])
+            if event["type"] == "attempt_status_changed":
+                notes.append(event["status_text"])
                 noted.set()
             if len(notes) == 2:
                 self.client.cancel(task)

@@ -1,4 +1,4 @@
-"""The jobs held by a worker: renewing their claims, sending notes, receiving cancellations."""
+"""The jobs held by a worker: renewing their claims, sending status texts, receiving cancellations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .job import Job
 
 MOST_CLAIMS = 500  # maximal number of claims in one request
 SHORTEST_BEAT = 0.02  # seconds
-NOTE_PAUSE = 0.25  # minimal seconds between two notes of a job
+STATUS_PAUSE = 0.25  # minimal seconds between two status texts of a job
 LOG_PAUSE = 0.5  # seconds between sending the logs of jobs
 MOST_LOGGED = 512 << 10  # approximate maximal bytes of logs in one request, because members reject requests that are too large
 PARTING_TIME = 2.0  # seconds for the final messages
@@ -30,22 +30,22 @@ class Claim:
         self.patience = (told.get("lease_ms") or 60_000) / 3000  # time limit for a heartbeat, so that two more are in time
         self.every = max(min(self.patience, heartbeat), SHORTEST_BEAT)
         self.beat_at = time.monotonic() + self.every
-        self.note: Optional[str] = None  # note to be sent
-        self.note_at = 0.0
-        self.told_at = -NOTE_PAUSE
+        self.status_text: Optional[str] = None  # status text to send
+        self.status_at = 0.0
+        self.told_at = -STATUS_PAUSE
         self.log_at = time.monotonic() + LOG_PAUSE  # time to send the job's log next
         self.begun = False  # its handler was called
         self.canceled = False
         self.interrupt: Optional[Callable[[], None]] = None  # stops the handler
 
-    def held(self, with_note: bool = True) -> Dict[str, Any]:
+    def held(self, with_status: bool = True) -> Dict[str, Any]:
         held: Dict[str, Any] = {"job": self.job.id, "token": self.token}
-        if with_note and self.note is not None:
-            held["note"] = self.note
+        if with_status and self.status_text is not None:
+            held["status_text"] = self.status_text
         return held
 
     def due(self, quiet_until: float) -> float:
-        told = self.log_at if self.note is None else min(self.log_at, self.note_at)
+        told = self.log_at if self.status_text is None else min(self.log_at, self.status_at)
         return min(self.beat_at, max(told, quiet_until))
 
 
@@ -53,14 +53,14 @@ class Claims:
     """All claims of a worker. They are renewed by a thread of its own, so that claims hold whatever
     handlers do."""
 
-    def __init__(self, transport: Transport, path: str, note_after: float, logger: logging.Logger) -> None:
-        self._transport, self._path, self._note_after, self._logger = transport, path, note_after, logger
+    def __init__(self, transport: Transport, path: str, running_after: float, logger: logging.Logger) -> None:
+        self._transport, self._path, self._running_after, self._logger = transport, path, running_after, logger
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._held: Dict[str, Claim] = {}
         self._closed = False
         self._outage = False  # the last heartbeat had no answer, and this was logged
-        self._backoff = Backoff()  # for logs and notes, because a proxy may reject only those
+        self._backoff = Backoff()  # for logs and status texts, because a proxy may reject only those
         self._quiet_until = 0.0  # until then only heartbeats are sent
 
     def __len__(self) -> int:
@@ -68,8 +68,8 @@ class Claims:
             return len(self._held)
 
     def add(self, claim: Claim) -> None:
-        claim.job._noted = lambda text: self._note(claim, text)
-        claim.note, claim.note_at = "running", time.monotonic() + self._note_after
+        claim.job._on_progress = lambda text: self._set_status(claim, text)
+        claim.status_text, claim.status_at = "running", time.monotonic() + self._running_after
         with self._lock:
             old = self._held.get(claim.job.id)
             self._held[claim.job.id] = claim
@@ -122,9 +122,9 @@ class Claims:
         with self._lock:
             return list(self._held.values())
 
-    def _note(self, claim: Claim, text: str) -> None:
+    def _set_status(self, claim: Claim, text: str) -> None:
         with self._lock:
-            claim.note, claim.note_at = text, max(time.monotonic(), claim.told_at + NOTE_PAUSE)
+            claim.status_text, claim.status_at = text, max(time.monotonic(), claim.told_at + STATUS_PAUSE)
             self._changed.notify()
 
     def close(self) -> None:
@@ -155,28 +155,28 @@ class Claims:
         now, due, room = time.monotonic(), [], MOST_LOGGED
         for claim in self._held.values():
             talks = now >= self._quiet_until
-            noted = talks and claim.note is not None and claim.note_at <= now
+            reports = talks and claim.status_text is not None and claim.status_at <= now
             looked = talks and claim.log_at <= now and room > 0  # otherwise the next request sends it
             logged = looked and claim.begun and claim.job._log.waits()
             if looked:
                 claim.log_at = now + LOG_PAUSE
-            if not noted and not logged and claim.beat_at > now + claim.every / 4:
+            if not reports and not logged and claim.beat_at > now + claim.every / 4:
                 continue
-            held = claim.held(with_note=noted)
+            held = claim.held(with_status=reports)
             if logged:
                 held.update(claim.job._log.part())
                 room -= sum(len(line["text"].encode("utf-8")) + 64 for line in held["lines"])
             due.append((claim, held))
             claim.beat_at = now + claim.every
-            if noted:
-                claim.note, claim.told_at = None, now
+            if reports:
+                claim.status_text, claim.told_at = None, now
         return due
 
     def _beat(self, due: List[Tuple[Claim, Dict[str, Any]]]) -> None:
         """Renews claims. The next heartbeat makes up for a lost one, because a claim lasts for at
-        least two. If logs and notes are rejected, they are retried with backoff, and the claims
+        least two. If logs and status texts are rejected, they are retried with backoff, and the claims
         are renewed without them at once."""
-        telling = any("note" in held or "lines" in held for _, held in due)
+        telling = any("status_text" in held or "lines" in held for _, held in due)
         body = encode({"load": len(self), "claims": [held for _, held in due]})
         patience = min(LONGEST_BEAT, *(claim.patience for claim, _ in due))
         try:
@@ -188,7 +188,7 @@ class Claims:
                 self._outage = True
             if telling:
                 self._quiet_until = time.monotonic() + self._backoff.pause(e)
-                plain = [(claim, claim.held(with_note=False)) for claim, _ in due if self.holds(claim)]
+                plain = [(claim, claim.held(with_status=False)) for claim, _ in due if self.holds(claim)]
                 if plain and not self._closed:
                     self._beat(plain)
             return
@@ -206,7 +206,7 @@ class Claims:
         claims expire."""
         for i in range(0, len(claims), MOST_CLAIMS):
             group = claims[i : i + MOST_CLAIMS]
-            body = encode({"claims": [c.held(with_note=False) for c in group]})
+            body = encode({"claims": [c.held(with_status=False) for c in group]})
             try:
                 self._transport.call("POST", self._path + "/release", body, timeout=PARTING_TIME)
             except TroupeError as e:

@@ -29,7 +29,7 @@ class Delivery:
         """Turns a result that the member refuses into a failure. Otherwise the member would repeat
         the job without success."""
         self.failed = True
-        self.body = encode({"job": self.job, "token": self.token, "error": f"the result was refused: {error}", "fatal": True})
+        self.body = encode({"job": self.job, "token": self.token, "error": f"the result was rejected: {error}", "fatal": True})
 
 
 def output_report(job: Job, token: str, output: Any, done: Callable[[], None]) -> Delivery:
@@ -185,6 +185,6 @@ class Reporter:
             return True
         if error._strange:
             return True
-        self._logger.warning("the result of job %s was refused: %s", delivery.job, error)
+        self._logger.warning("the result of job %s was rejected: %s", delivery.job, error)
         delivery.done()
         return False

@@ -13,24 +13,24 @@ from . import _watch
 from ._transport import Backoff, Servers, Transport, encode, segment
 from .errors import ProblemError, UnreachableError
 from .types import (
-    Completed,
+    CompleteResult,
     Event,
     Flow,
-    Forked,
-    Info,
+    ForkResult,
+    ServerInfo,
     JobInfo,
-    Published,
+    PublishResult,
     QueueInfo,
     LogEntry,
     Run,
-    Started,
+    StartResult,
     Step,
     Task,
     TaskSummary,
     Unit,
     Validation,
     Version,
-    Waiting,
+    WaitReasons,
     WaitingJob,
     WorkerInfo,
 )
@@ -75,7 +75,7 @@ class Client:
 
     # Flows.
 
-    def publish(self, flow: str, definition: Definition, *, strict: bool = False) -> Published:
+    def publish(self, flow: str, definition: Definition, *, strict: bool = False) -> PublishResult:
         """Publishes a definition (YAML, JSON or a dict) as the newest version of a flow. Content
         equal to the newest version changes nothing.
 
@@ -109,7 +109,7 @@ class Client:
     # Tasks.
 
     def start(self, flow: str, params: Any = None, *, key: Optional[str] = None, labels: Optional[Mapping[str, str]] = None,
-              version: int = 0, wait: float = 0.0) -> Started:
+              version: int = 0, wait: float = 0.0) -> StartResult:
         """Starts a task. Starts with the same key are the same task; the default is a new key for
         this call.
 
@@ -154,46 +154,46 @@ class Client:
         the task."""
         return _watch.watch(self._transport, task, after, self._silence)
 
-    def cancel(self, task: str, *, gently: bool = False, force: bool = False, request: Optional[str] = None) -> TaskSummary:
-        """Cancels a task. With gently, running work continues. With force, compensations and
+    def cancel(self, task: str, *, graceful: bool = False, force: bool = False, request_id: Optional[str] = None) -> TaskSummary:
+        """Cancels a task. With graceful, running work continues. With force, compensations and
         clean-up are ended, too."""
-        return self._command(task, "cancel", {"gently": gently, "force": force}, request)
+        return self._command(task, "cancel", {"graceful": graceful, "force": force}, request_id)
 
-    def pause(self, task: str, *, request: Optional[str] = None) -> TaskSummary:
+    def pause(self, task: str, *, request_id: Optional[str] = None) -> TaskSummary:
         """Prevents new work of a task from starting; work in flight continues."""
-        return self._command(task, "pause", None, request)
+        return self._command(task, "pause", None, request_id)
 
-    def resume(self, task: str, *, request: Optional[str] = None) -> TaskSummary:
+    def resume(self, task: str, *, request_id: Optional[str] = None) -> TaskSummary:
         """Reverts pause."""
-        return self._command(task, "resume", None, request)
+        return self._command(task, "resume", None, request_id)
 
-    def retry(self, task: str, *, request: Optional[str] = None) -> TaskSummary:
+    def retry(self, task: str, *, request_id: Optional[str] = None) -> TaskSummary:
         """Continues a failed task where it failed."""
-        return self._command(task, "retry", None, request)
+        return self._command(task, "retry", None, request_id)
 
-    def fork(self, task: str, *, version: int = 0, newest: bool = False, from_node: str = "", params: Any = None, key: Optional[str] = None,
-             dry_run: bool = False) -> Forked:
+    def fork(self, task: str, *, version: int = 0, latest: bool = False, from_node: str = "", params: Any = None, key: Optional[str] = None,
+             dry_run: bool = False) -> ForkResult:
         """Starts a task from the history of an ended one. Steps with unchanged nodes keep their
         results; everything else runs again.
 
-        It runs the version of that task, the one with the given number, or the newest. The node
+        It runs the version of that task, the one with the given number, or the latest. The node
         from_node runs again, together with everything that follows it. The default for params is
         those of that task. With dry_run it reports what the new task would keep and run again, and
         starts nothing. The key works as in start.
         """
-        content: Dict[str, Any] = {"version": version, "newest": newest, "from": from_node, "params": params, "dry_run": dry_run,
+        content: Dict[str, Any] = {"version": version, "latest": latest, "from": from_node, "params": params, "dry_run": dry_run,
                                    "idempotency_key": key or uuid.uuid4().hex}
         return self._call("POST", _path(task, "/fork"), encode(content))
 
-    def signal(self, task: str, key: str, value: Any = None, *, by: str = "", request: Optional[str] = None) -> TaskSummary:
+    def signal(self, task: str, key: str, value: Any = None, *, sent_by: str = "", request_id: Optional[str] = None) -> TaskSummary:
         """Sets a key of a task's shared state and wakes the steps that wait for it."""
-        return self._command(task, "signal", {"key": key, "value": value, "by": by}, request)
+        return self._command(task, "signal", {"key": key, "value": value, "sent_by": sent_by}, request_id)
 
-    def append(self, task: str, step: str, items: Sequence[Any], *, scope: str = "", request: Optional[str] = None) -> List[int]:
+    def append(self, task: str, step: str, items: Sequence[Any], *, scope: str = "", request_id: Optional[str] = None) -> List[int]:
         """Adds units to a fanout that has begun and returns their indexes."""
-        return self._command(task, "append", {"step": step, "scope": scope, "items": list(items)}, request)["units"]
+        return self._command(task, "append", {"step": step, "scope": scope, "items": list(items)}, request_id)["units"]
 
-    def complete(self, task: str, step: str, output: Any = None, *, error: Optional[str] = None, unit: int = 0, scope: str = "") -> Completed:
+    def complete(self, task: str, step: str, output: Any = None, *, error: Optional[str] = None, unit: int = 0, scope: str = "") -> CompleteResult:
         """Completes a unit of a step with the route direct, with an output or an error."""
         content: Dict[str, Any] = {"step": step, "scope": scope, "unit": unit}
         content.update({"error": error} if error is not None else {"output": output})
@@ -227,7 +227,7 @@ class Client:
         path = _path(task, "/logs/stream") + ("?" + urllib.parse.urlencode(query) if query else "")
         return _watch.follow(self._transport, path, after, self._silence)
 
-    def waiting(self, task: str) -> Waiting:
+    def waiting(self, task: str) -> WaitReasons:
         """Returns the reasons why a task is waiting."""
         return self._call("GET", _path(task, "/waiting"))
 
@@ -251,16 +251,16 @@ class Client:
     def workers(self) -> List[WorkerInfo]:
         return list(self._pages("/workers"))
 
-    def info(self) -> Info:
+    def info(self) -> ServerInfo:
         """Returns information about the server."""
         return self._call("GET", "/info")
 
     # Sending requests.
 
-    def _command(self, task: str, name: str, content: Optional[Mapping[str, Any]], request: Optional[str]) -> Any:
+    def _command(self, task: str, name: str, content: Optional[Mapping[str, Any]], request_id: Optional[str]) -> Any:
         """Sends a command with a request id, so that it takes effect once, however often it is
         sent."""
-        headers = {} if name == "complete" else {"Request-Id": request or uuid.uuid4().hex}
+        headers = {} if name == "complete" else {"Request-Id": request_id or uuid.uuid4().hex}
         body = None if content is None else encode(content)
         return self._call("POST", _path(task, "/" + name), body, headers=headers)
 

@@ -38,7 +38,7 @@ class Fatal(Failed):
 class ProblemError(TroupeError):
     """A refusal. Its text and fields say what is wrong, where, and what to do.
 
-    There is a subclass for each kind: InvalidError, NotFoundError, ConflictError, LimitError,
+    There is a subclass for each code: InvalidError, NotFoundError, ConflictError, LimitError,
     BusyError, DeniedError and InternalError.
     """
 
@@ -47,23 +47,23 @@ class ProblemError(TroupeError):
     def __init__(self, status: int, problem: Mapping[str, Any], retry_after: float = 0.0) -> None:
         self.status = status
         self.problem: Dict[str, Any] = dict(problem)
-        self.kind: str = problem.get("kind") or _kind_of(status)
-        self.what: str = problem.get("what") or ""
-        self.where: str = problem.get("where") or ""
+        self.code: str = problem.get("code") or _code_of(status)
+        self.message: str = problem.get("message") or ""
+        self.field: str = problem.get("field") or ""
         self.hint: str = problem.get("hint") or ""
         self.detail: str = problem.get("detail") or ""
-        self.faults: List[Dict[str, Any]] = problem.get("faults") or []
+        self.errors: List[Dict[str, Any]] = problem.get("errors") or []
         self.problems: List[Dict[str, Any]] = problem.get("problems") or []
-        self.request: str = problem.get("request") or ""
+        self.request_id: str = problem.get("request_id") or ""
         self.retry_after = retry_after
         super().__init__(self._text())
 
     def _text(self) -> str:
         lines = [f"{self.status} {_title(self.status)}" + (f": {self.detail}" if self.detail else "")]
         for p in self.problems:
-            lines.append(f"  {p.get('line', 0)}:{p.get('column', 0)}: {p.get('severity')}: {p.get('path', '')}: {p.get('msg')}")
-        for f in self.faults:
-            lines.append(f"  {f.get('where', '')}: {f.get('what')}")
+            lines.append(f"  {p.get('line', 0)}:{p.get('column', 0)}: {p.get('severity')}: {p.get('path', '')}: {p.get('message')}")
+        for f in self.errors:
+            lines.append(f"  {f.get('field', '')}: {f.get('message')}")
         return "\n".join(lines)
 
     @property
@@ -99,10 +99,10 @@ class DeniedError(ProblemError):
 
 
 class InternalError(ProblemError):
-    """A bug of the member. Its log contains the id of the request, in `request`."""
+    """A bug of the member. Its log contains the id of the request, in `request_id`."""
 
 
-_BY_KIND: Dict[str, Type[ProblemError]] = {
+_BY_CODE: Dict[str, Type[ProblemError]] = {
     "invalid": InvalidError,
     "not_found": NotFoundError,
     "conflict": ConflictError,
@@ -117,7 +117,7 @@ def refusal(status: int, body: bytes, retry_after: Optional[str] = None) -> Prob
     """Returns the error for an answer."""
     document = _document(body)
     error = of_problem(status, document, _seconds(retry_after))
-    error._strange = "kind" not in document
+    error._strange = "code" not in document
     return error
 
 
@@ -136,8 +136,8 @@ def hopeless(error: ProblemError) -> bool:
 
 
 def of_problem(status: int, problem: Mapping[str, Any], retry_after: float = 0.0) -> ProblemError:
-    kind = problem.get("kind") or _kind_of(status)
-    return _BY_KIND.get(kind, ProblemError)(status, problem, retry_after)
+    code = problem.get("code") or _code_of(status)
+    return _BY_CODE.get(code, ProblemError)(status, problem, retry_after)
 
 
 def _document(body: bytes) -> Dict[str, Any]:
@@ -148,8 +148,8 @@ def _document(body: bytes) -> Dict[str, Any]:
         return {"detail": body[:200].decode("utf-8", "replace")}
     if not isinstance(document, dict):
         return {}
-    if "kind" not in document and isinstance(document.get("error"), str):
-        return {"what": document["error"], "detail": document["error"]}
+    if "code" not in document and isinstance(document.get("error"), str):
+        return {"message": document["error"], "detail": document["error"]}
     return document
 
 
@@ -164,6 +164,6 @@ def _title(status: int) -> str:
         return ""
 
 
-def _kind_of(status: int) -> str:
+def _code_of(status: int) -> str:
     by_status = {401: "denied", 403: "denied", 404: "not_found", 409: "conflict", 413: "limit", 429: "busy", 502: "busy", 503: "busy", 504: "busy"}
     return by_status.get(status) or ("invalid" if status < 500 else "internal")

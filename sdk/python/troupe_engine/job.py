@@ -13,7 +13,7 @@ from .errors import Failed, Fatal, JobCanceled
 
 MOST_LOG = 256 << 10  # maximal bytes of a job's unsent log
 MOST_LINES = 1000  # maximal lines of a log per request
-MOST_NOTE = 256  # maximal bytes of a note
+MAX_PROGRESS = 256  # maximal bytes of a status text
 MOST_DETAILS = 64 << 10  # maximal bytes of an error's details
 
 Handler = Callable[["Job"], Union[Any, Awaitable[Any]]]
@@ -43,19 +43,20 @@ class Job:
         self.unit: int = told.get("unit") or 0  # index of the unit in the step, from 0
         self.units: int = told.get("units") or 1
         self.attempt: int = told.get("attempt") or 0  # attempt number, from 1
+        self.labels: List[str] = told.get("labels") or []  # labels that the job requires
         self.deliveries: int = told.get("deliveries") or 0  # number of earlier deliveries that were lost
         self.timeout: Optional[float] = told["timeout_ms"] / 1000 if told.get("timeout_ms") else None  # time limit of the attempt in seconds
         self.trace: str = told.get("trace") or ""  # the attempt's span as a W3C Trace Context traceparent header
         self._canceled = threading.Event()
-        self._noted: Optional[Callable[[str], None]] = None
+        self._on_progress: Optional[Callable[[str], None]] = None
         self._log = _Log()
         self._numbers = Numbers()
 
-    def note(self, text: str) -> None:
-        """Reports the progress of the job in a few words. Of notes in quick succession only the
+    def progress(self, text: str) -> None:
+        """Reports the progress of the job in a few words. Of texts in quick succession only the
         last one is sent."""
-        if self._noted is not None:
-            self._noted(cut(text.replace("\x00", "\ufffd"), MOST_NOTE))
+        if self._on_progress is not None:
+            self._on_progress(cut(text.replace("\x00", "\ufffd"), MAX_PROGRESS))
 
     def log(self, *values: object) -> None:
         """Adds a line to the job's log, which can be read while the job runs. It never blocks;

@@ -36,18 +36,18 @@ class TaskSummary(_TaskSummary, total=False):
     flow_name: str
     node: str
     last_action: str
-    followed: int  # number of failed steps after which it continued because of on_error: follow
+    ignored_errors: int  # number of failed steps after which it continued because of on_error: follow
     error: str
     labels: Dict[str, str]
     ended_at: str
     warning: str  # in the answer to a command: why it may not have the intended effect
 
 
-class FollowedError(TypedDict):
+class IgnoredError(TypedDict):
     """Failed steps of a node after which its task continued."""
 
     node: str
-    times: int
+    count: int  # number of these failures
     visit: int  # visit of the last failure
     error: str  # error of the last failure
     at: str
@@ -67,15 +67,15 @@ class Task(_Task, total=False):
     paused_at: str
     result: Any  # set when it is completed
     counts: Dict[str, int]
-    followed_errors: List[FollowedError]
+    ignored_error_details: List[IgnoredError]
 
 
-class _Started(TypedDict):
+class _StartResult(TypedDict):
     id: str
     created: bool  # False if the task with this key existed already
 
 
-class Started(_Started, total=False):
+class StartResult(_StartResult, total=False):
     """The answer to a start."""
 
     task: Task  # with a requested wait: the task at the end of the wait
@@ -90,20 +90,20 @@ class ForkStep(_ForkStep, total=False):
     """A step of the history on which a fork is based."""
 
     scope: str
-    why: str  # why it runs again: changed, after, asked, undone, failed, unended
+    reason: str  # why it runs again: changed, after, asked, undone, failed, unended
 
 
-class _Forked(TypedDict):
+class _ForkResult(TypedDict):
     created: bool  # False after a dry run, and if the task with this key existed already
     forked_from: str  # id of the original task
     version: int  # version number of the new task
-    keeps: List[ForkStep]  # ended steps that keep their results; the first 1,000
-    again: List[ForkStep]  # steps that run again; the first 1,000
-    kept_steps: int
-    again_steps: int
+    kept_steps: List[ForkStep]  # ended steps that keep their results; the first 1,000
+    rerun_steps: List[ForkStep]  # steps that run again; the first 1,000
+    kept_count: int
+    rerun_count: int
 
 
-class Forked(_Forked, total=False):
+class ForkResult(_ForkResult, total=False):
     """The answer to a fork."""
 
     id: str  # id of the new task; absent after a dry run
@@ -125,16 +125,16 @@ class Step(_Step, total=False):
     skip_mode: str
     action: str
     route: str
-    waits_for: List[str]
-    waits: int
-    wait: "Wait"
+    waiting_for: List[str]
+    waiting_for_count: int
+    wait: "WaitReason"
     output: Any
     error: str
     details: Any  # of the error
     entered_at: str
     ended_at: str
-    due: str
-    below: str
+    due_at: str
+    inner_scope: str
 
 
 class _Unit(TypedDict):
@@ -153,9 +153,9 @@ class Unit(_Unit, total=False):
     error: str
     details: Any  # of the error
     worker: str
-    note: str
+    status_text: str
     retry_at: str
-    due: str
+    due_at: str
 
 
 class Metric(TypedDict, total=False):
@@ -189,17 +189,17 @@ class Event(_Event, total=False):
     metrics: List[Metric]
     reason: str
     total: int
-    kept: int
-    due: str
+    reused_units: int
+    due_at: str
     worker: str
     log: bool
     until: str
-    note: str
+    status_text: str
     key: str
-    by: str  # sender of a signal, by its own claim
+    sent_by: str  # sender of a signal, by its own claim
     version: str
     params: Any
-    request: str
+    request_id: str
 
 
 class _Run(Place):
@@ -220,7 +220,7 @@ class LogEntry(_LogEntry, total=False):
     """A line of an attempt's log."""
 
     part: bool  # the line continues in the next one of its stream
-    missing: Dict[str, int]  # lines and chars of earlier lines of the attempt's log that are no longer stored
+    omitted: Dict[str, int]  # lines and characters of earlier lines of the attempt's log that are no longer stored
 
 
 class Run(_Run, total=False):
@@ -229,7 +229,7 @@ class Run(_Run, total=False):
     job: str
     branch: str
     queue: bool
-    note: str
+    status_text: str
     input: Any
     output: Any
     error: str
@@ -242,14 +242,21 @@ class Run(_Run, total=False):
     ended_at: str
 
 
-Wait = TypedDict("Wait", {"for": str, "text": str, "job": str, "since": str, "until": str, "node": str, "scope": str}, total=False)
+class WaitReason(Place, total=False):
+    """A reason why a task is waiting."""
+
+    kind: str  # job, claim, outside, retry, timer, signal, approval, completion, delay, resume, permit
+    text: str
+    job: str
+    waiting_since: str
+    deadline: str
 
 
-class Waiting(TypedDict):
+class WaitReasons(TypedDict):
     """The reasons why a task is waiting."""
 
     state: str
-    waits: List[Wait]
+    waits: List[WaitReason]
 
 
 class _Flow(TypedDict):
@@ -287,16 +294,16 @@ class DefinitionProblem(TypedDict, total=False):
     line: int
     column: int
     severity: str  # error, warning
-    msg: str
+    message: str
 
 
-class _Published(TypedDict):
+class _PublishResult(TypedDict):
     created: bool  # False if the newest version had the same content
     flow: Flow
     version: Version
 
 
-class Published(_Published, total=False):
+class PublishResult(_PublishResult, total=False):
     """The answer to a publication."""
 
     warnings: List[DefinitionProblem]
@@ -323,7 +330,7 @@ class JobInfo(_JobInfo, total=False):
     service: str
     queue: bool
     worker: str
-    note: str
+    status_text: str
     input: Any
     output: Any
     error: str
@@ -350,7 +357,7 @@ class QueueInfo(TypedDict):
 
     service: str
     waiting: int
-    oldest: str
+    oldest_at: str
 
 
 class _WorkerInfo(TypedDict):
@@ -359,7 +366,7 @@ class _WorkerInfo(TypedDict):
     services: List[str]
     load: int
     state: str  # online, offline
-    last_heartbeat: str
+    last_heartbeat_at: str
 
 
 class WorkerInfo(_WorkerInfo, total=False):
@@ -370,17 +377,17 @@ class WorkerInfo(_WorkerInfo, total=False):
     registered_at: str
 
 
-class Completed(TypedDict):
+class CompleteResult(TypedDict):
     """The answer to the completion of a direct unit."""
 
     changed: bool  # False if the unit had ended before
     task: TaskSummary
 
 
-class Info(TypedDict):
+class ServerInfo(TypedDict):
     """Information about the server."""
 
     version: str
     store: str
     member: str
-    now: str
+    store_time: str

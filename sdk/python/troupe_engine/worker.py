@@ -49,7 +49,7 @@ class Worker:
     wait:         maximal seconds that a poll waits at the member
     grace:        seconds for running jobs to finish when the worker stops
     heartbeat:    seconds between heartbeats, and between checks for canceled jobs
-    note_after:   seconds until a job is reported as running; shorter jobs save this message
+    running_after:   seconds until a job is reported as running; shorter jobs save this message
     logger:       receives errors, never the contents of jobs; default logging.getLogger("troupe")
     ssl_context:  for https
     decimals:     parse numbers with a point or an exponent as decimal.Decimal, with all digits
@@ -57,7 +57,7 @@ class Worker:
 
     def __init__(self, servers: Servers = None, *, token: Optional[str] = None, id: Optional[str] = None, labels: Sequence[str] = (),
                  concurrency: int = 64, prefetch: int = 0, wait: float = 20.0, grace: float = 10.0, heartbeat: float = 5.0,
-                 note_after: float = 0.25, logger: Optional[logging.Logger] = None, ssl_context: Optional[ssl.SSLContext] = None,
+                 running_after: float = 0.25, logger: Optional[logging.Logger] = None, ssl_context: Optional[ssl.SSLContext] = None,
                  decimals: bool = False) -> None:
         self.id = id or f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
         self._labels = list(labels)
@@ -67,7 +67,7 @@ class Worker:
         self._handlers: Dict[str, Handler] = {}
         self._transport = Transport(servers, token, timeout=30.0, context=ssl_context, decimals=decimals)
         self._path = "/workers/" + segment(self.id)
-        self._claims = Claims(self._transport, self._path, note_after, self._logger)
+        self._claims = Claims(self._transport, self._path, running_after, self._logger)
         self._reporter = Reporter(self._transport, self._path, self._wanted_next, lambda jobs: self._take(self._read(jobs)), self._logger)
         self._hands = Hands(self._claims, LargeParams(self._transport), self._ended, self._leave)
         self._changed = threading.Condition()

@@ -11,7 +11,7 @@ import { AttachedWorker } from "@troupe-engine/sdk";
 const worker = new AttachedWorker({ concurrency: 8 });
 
 worker.handle<string>("shout", (job) => {
-  job.note("shouting");
+  job.progress("shouting");
   return job.input.toUpperCase();
 });
 

@@ -28,7 +28,7 @@ worker.handle<Size>("resize", (job) => {
 });
 
 worker.handle<Size>("describe", async (job) => {
-  job.note("looking for words");
+  job.progress("looking for words");
   await setTimeout(10, undefined, { signal: job.signal }); // ends when the job is no longer needed
   return `${job.input.width} by ${job.input.height} pixels`;
 });

@@ -158,7 +158,7 @@ export class AttachedWorker {
     if (!(error instanceof ConnectError) || ![Code.Unauthenticated, Code.PermissionDenied].includes(error.code)) return false;
     const [status, what] = error.code === Code.PermissionDenied ? [403, "the member does not let this worker in: the token needs the role worker"]
       : [401, this.#token ? "the bearer token is wrong" : "a bearer token is needed"];
-    this.#denied = new DeniedError(status, { kind: "denied", what, detail: what });
+    this.#denied = new DeniedError(status, { code: "denied", message: what, detail: what });
     this.stop();
     return true;
   }
@@ -325,11 +325,12 @@ export class AttachedWorker {
     const text = (bytes: Uint8Array, or: string): string => (bytes.length === 0 ? or : Buffer.from(bytes).toString());
     const [input, params] = [text(sent.input, "null"), text(sent.params, "{}")];
     const told = {
-      id: sent.id, key: sent.key, task: sent.task, flow: sent.flow, step: sent.step, unit: sent.unit, units: sent.units, attempt: sent.attempt, service: sent.service, trace: sent.trace,
+      id: sent.id, key: sent.key, task: sent.task, flow: sent.flow, step: sent.step, unit: sent.unit,
+      units: sent.units, attempt: sent.attempt, labels: sent.labels, service: sent.service, trace: sent.trace,
       input: JSON.parse(input), params: JSON.parse(params), token: "", ...(sent.timeoutMs > 0n ? { timeout_ms: Number(sent.timeoutMs) } : {}),
     };
-    const job = new Job(told, () => `{"input":${input},"params":${params}}`, (note) => {
-      if (this.#held.get(sent.number) === held) this.#line?.out.note(sent.number, note); // otherwise another job has the number by now
+    const job = new Job(told, () => `{"input":${input},"params":${params}}`, (text) => {
+      if (this.#held.get(sent.number) === held) this.#line?.out.progress(sent.number, text); // otherwise another job has the number by now
     });
     const held: Held = { job, ticket: sent.ticket, begun: false, canceled: false };
     this.#held.set(sent.number, held);

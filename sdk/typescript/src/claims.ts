@@ -1,4 +1,6 @@
-/** The jobs held by a worker: renewing their claims, sending notes, receiving cancellations. */
+/**
+ * The jobs held by a worker: renewing their claims, sending status texts, receiving cancellations.
+ */
 
 import { Job, type ToldJob } from "./job.js";
 import type { Logger } from "./log.js";
@@ -9,7 +11,7 @@ import { encode } from "./write.js";
 
 const mostClaims = 500; // maximal number of claims in one request
 const shortestBeat = 20;
-const notePause = 250; // minimal interval between two notes of a job
+const statusPause = 250; // minimal interval between two status texts of a job
 const logPause = 500; // interval for sending the logs of jobs
 const mostLogged = 512 << 10; // approximate maximal bytes of logs in one request, because members reject requests that are too large
 const defaultLease = 60_000;
@@ -21,7 +23,7 @@ export const partingTime = 2_000;
 interface Held {
   job: string;
   token: string;
-  note?: string;
+  status_text?: string;
   lines?: LogLine[];
   lines_from?: number;
 }
@@ -34,15 +36,15 @@ export class Claim {
   readonly patienceMs: number; // time limit for a heartbeat, so that two more are in time
   readonly everyMs: number; // interval of heartbeats
   beatAt: number;
-  note: string | undefined; // note to be sent
-  noteAt = 0;
+  statusText: string | undefined; // to be sent
+  statusAt = 0;
   toldAt = -Infinity;
   logAt = performance.now() + logPause; // time to send the job's log next
   begun = false; // its handler was called
   canceled = false;
 
-  constructor(told: ToldJob, text: () => string, heartbeatMs: number, noted: (claim: Claim, text: string) => void) {
-    this.job = new Job(told, text, (note) => noted(this, note));
+  constructor(told: ToldJob, text: () => string, heartbeatMs: number, reports: (claim: Claim, text: string) => void) {
+    this.job = new Job(told, text, (text) => reports(this, text));
     this.token = told.token;
     this.paramsKey = told.params_key;
     this.patienceMs = (told.lease_ms || defaultLease) / 3;
@@ -57,12 +59,12 @@ export class Claim {
     this.job.cancel();
   }
 
-  held(note?: string): Held {
-    return { job: this.job.id, token: this.token, ...(note === undefined ? {} : { note }) };
+  held(text?: string): Held {
+    return { job: this.job.id, token: this.token, ...(text === undefined ? {} : { status_text: text }) };
   }
 
   due(quietUntil: number): number {
-    return Math.min(this.beatAt, Math.max(Math.min(this.logAt, this.note === undefined ? Infinity : this.noteAt), quietUntil));
+    return Math.min(this.beatAt, Math.max(Math.min(this.logAt, this.statusText === undefined ? Infinity : this.statusAt), quietUntil));
   }
 }
 
@@ -72,14 +74,14 @@ export class Claims {
   readonly #changed = new Change();
   readonly #closing = new AbortController();
   #outage = false; // the last heartbeat had no answer, and this was logged
-  #backoff = new Backoff(); // for logs and notes, because a proxy may reject only those
+  #backoff = new Backoff(); // for logs and status texts, because a proxy may reject only those
   #quietUntil = 0; // until then only heartbeats are sent
 
   constructor(
     readonly transport: Transport,
     readonly path: string,
     readonly heartbeatMs: number,
-    readonly noteAfterMs: number,
+    readonly runningAfterMs: number,
     readonly logger: Logger,
   ) {}
 
@@ -89,8 +91,8 @@ export class Claims {
 
   /** Adds a claimed job. */
   add(told: ToldJob, text: () => string): Claim {
-    const claim = new Claim(told, text, this.heartbeatMs, (c, note) => this.#note(c, note));
-    [claim.note, claim.noteAt] = ["running", performance.now() + this.noteAfterMs];
+    const claim = new Claim(told, text, this.heartbeatMs, (c, text) => this.#setStatus(c, text));
+    [claim.statusText, claim.statusAt] = ["running", performance.now() + this.runningAfterMs];
     this.#held.get(claim.job.id)?.cancel(); // its claim is lost, otherwise the job would not have been delivered again
     this.#held.set(claim.job.id, claim);
     this.#changed.notify();
@@ -117,8 +119,8 @@ export class Claims {
     return waiting;
   }
 
-  #note(claim: Claim, text: string): void {
-    [claim.note, claim.noteAt] = [text, Math.max(performance.now(), claim.toldAt + notePause)];
+  #setStatus(claim: Claim, text: string): void {
+    [claim.statusText, claim.statusAt] = [text, Math.max(performance.now(), claim.toldAt + statusPause)];
     this.#changed.notify();
   }
 
@@ -148,27 +150,27 @@ export class Claims {
     let room = mostLogged;
     const due: [Claim, Held][] = [];
     for (const claim of this.#held.values()) {
-      const noted = talks && claim.note !== undefined && claim.noteAt <= now;
+      const reports = talks && claim.statusText !== undefined && claim.statusAt <= now;
       const looked = talks && claim.logAt <= now && room > 0; // otherwise the next request sends it
       const logged = looked && claim.begun && claim.job.printed.waits;
       if (looked) claim.logAt = now + logPause;
-      if (!noted && !logged && claim.beatAt > now + claim.everyMs / 4) continue;
-      const held = { ...claim.held(noted ? claim.note : undefined), ...(logged ? claim.job.printed.part() : {}) };
+      if (!reports && !logged && claim.beatAt > now + claim.everyMs / 4) continue;
+      const held = { ...claim.held(reports ? claim.statusText : undefined), ...(logged ? claim.job.printed.part() : {}) };
       for (const line of held.lines ?? []) room -= Buffer.byteLength(line.text) + 64;
       due.push([claim, held]);
       claim.beatAt = now + claim.everyMs;
-      if (noted) [claim.note, claim.toldAt] = [undefined, now];
+      if (reports) [claim.statusText, claim.toldAt] = [undefined, now];
     }
     return due;
   }
 
   /**
    * Renews claims. The next heartbeat makes up for a lost one, because a claim lasts for at least
-   * two. If logs and notes are rejected, they are retried with backoff, and the claims are renewed
-   * without them at once.
+   * two. If logs and status texts are rejected, they are retried with backoff, and the claims are
+   * renewed without them at once.
    */
   async #beat(due: [Claim, Held][]): Promise<void> {
-    const telling = due.some(([, { note, lines }]) => note !== undefined || lines !== undefined);
+    const telling = due.some(([, { status_text, lines }]) => status_text !== undefined || lines !== undefined);
     const body = encode({ load: this.size, claims: due.map(([, held]) => held) });
     const timeoutMs = Math.min(longestBeat, ...due.map(([claim]) => claim.patienceMs));
     try {

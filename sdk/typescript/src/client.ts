@@ -7,8 +7,8 @@ import { Backoff, sleep } from "./pauses.js";
 import { itemsOf, remember, textOf } from "./raw.js";
 import { Transport, type Request, type Servers } from "./transport.js";
 import type {
-  Completed, Event, Flow, Forked, Info, JobInfo, LogEntry, Published, QueueInfo, Run, Started, Step, StepState, Task, TaskState, TaskSummary, Unit, UnitState,
-  Validation, Version, Waiting, WaitingJob, WorkerInfo,
+  CompleteResult, Event, Flow, ForkResult, JobInfo, LogEntry, PublishResult, QueueInfo, Run, ServerInfo, StartResult, Step, StepState, Task, TaskState, TaskSummary,
+  Unit, UnitState, Validation, Version, WaitReasons, WaitingJob, WorkerInfo,
 } from "./types.js";
 import { follow, watch } from "./watch.js";
 import { encode, textAs } from "./write.js";
@@ -56,8 +56,8 @@ export interface StartOptions extends Abortable {
 export interface ForkOptions {
   /** Version number of the new task; default that of the original task. */
   version?: number;
-  /** Run the newest version. */
-  newest?: boolean;
+  /** Run the latest version. */
+  latest?: boolean;
   /** Root node to run again, together with everything that follows it. */
   from?: string;
   /** Params for the remaining work; default those of the original task. */
@@ -88,7 +88,7 @@ export interface TaskQuery {
  * default is a new id for the call.
  */
 export interface Command {
-  request?: string;
+  requestId?: string;
 }
 
 type Query = [string, string][];
@@ -131,7 +131,7 @@ export class Client {
    * Content equal to the newest version changes nothing. The answer contains warnings about the
    * definition.
    */
-  publish(flow: string, definition: string | object, options: CheckOptions = {}): Promise<Published> {
+  publish(flow: string, definition: string | object, options: CheckOptions = {}): Promise<PublishResult> {
     return this.#call("PUT", `/flows/${encodeURIComponent(flow)}${checks(options)}`, bodyOf(definition));
   }
 
@@ -162,7 +162,7 @@ export class Client {
   // Tasks.
 
   /** Starts a task. The task is stored when the call returns. */
-  start(flow: string, options: StartOptions = {}): Promise<Started> {
+  start(flow: string, options: StartOptions = {}): Promise<StartResult> {
     const body = encode({
       flow, params: options.params, idempotency_key: options.key || randomUUID(), version: options.version,
       labels: options.labels, wait_ms: options.waitMs,
@@ -209,11 +209,11 @@ export class Client {
   }
 
   /**
-   * Cancels a task. With gently, running work continues. With force, compensations and clean-up are
-   * ended, too.
+   * Cancels a task. With graceful, running work continues. With force, compensations and clean-up
+   * are ended, too.
    */
-  cancel(task: string, how: Command & { gently?: boolean; force?: boolean } = {}): Promise<TaskSummary> {
-    return this.#command(task, "cancel", how, { gently: how.gently, force: how.force });
+  cancel(task: string, how: Command & { graceful?: boolean; force?: boolean } = {}): Promise<TaskSummary> {
+    return this.#command(task, "cancel", how, { graceful: how.graceful, force: how.force });
   }
 
   /** Prevents new work of a task from starting; work in flight continues. */
@@ -235,17 +235,17 @@ export class Client {
    * Starts a task from the history of an ended one. Steps with unchanged nodes keep their results;
    * everything else runs again.
    */
-  fork(task: string, options: ForkOptions = {}): Promise<Forked> {
+  fork(task: string, options: ForkOptions = {}): Promise<ForkResult> {
     const body = encode({
-      version: options.version, newest: options.newest, from: options.from, params: options.params, dry_run: options.dryRun,
+      version: options.version, latest: options.latest, from: options.from, params: options.params, dry_run: options.dryRun,
       idempotency_key: options.key || randomUUID(),
     });
     return this.#call("POST", pathOf(task, "/fork"), { body });
   }
 
   /** Sets a key of a task's shared state and wakes the steps that wait for it. */
-  signal(task: string, key: string, value: unknown = null, command: Command & { by?: string } = {}): Promise<TaskSummary> {
-    return this.#command(task, "signal", command, { key, value, by: command.by });
+  signal(task: string, key: string, value: unknown = null, command: Command & { sentBy?: string } = {}): Promise<TaskSummary> {
+    return this.#command(task, "signal", command, { key, value, sent_by: command.sentBy });
   }
 
   /** Adds units to a fanout that has begun and returns their indexes. */
@@ -255,7 +255,7 @@ export class Client {
   }
 
   /** Completes a unit of a step with the route direct, with an output or an error. */
-  complete(task: string, step: string, end: { output?: unknown; error?: string; unit?: number; scope?: string } = {}): Promise<Completed> {
+  complete(task: string, step: string, end: { output?: unknown; error?: string; unit?: number; scope?: string } = {}): Promise<CompleteResult> {
     const output = end.error === undefined ? (end.output ?? null) : undefined;
     const body = encode({ step, scope: end.scope, unit: end.unit, output, error: end.error });
     return this.#call("POST", pathOf(task, "/complete"), { body });
@@ -296,7 +296,7 @@ export class Client {
   }
 
   /** Returns the reasons why a task is waiting. */
-  waiting(task: string): Promise<Waiting> {
+  waiting(task: string): Promise<WaitReasons> {
     return this.#call("GET", pathOf(task, "/waiting"));
   }
 
@@ -326,7 +326,7 @@ export class Client {
   }
 
   /** Returns information about the server. */
-  info(): Promise<Info> {
+  info(): Promise<ServerInfo> {
     return this.#call("GET", "/info");
   }
 
@@ -334,7 +334,7 @@ export class Client {
 
   /** Sends a command with a request id, so that it takes effect once, however often it is sent. */
   #command<T = TaskSummary>(task: string, name: string, command: Command, content?: Record<string, unknown>): Promise<T> {
-    const headers = { "Request-Id": command.request ?? randomUUID() };
+    const headers = { "Request-Id": command.requestId ?? randomUUID() };
     return this.#call("POST", pathOf(task, `/${name}`), { headers, body: content && encode(content) });
   }
 

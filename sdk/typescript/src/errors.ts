@@ -40,39 +40,41 @@ export class FatalError extends FailedError {}
 export class JobCanceledError extends TroupeError {}
 
 /** One of several problems of a request. */
-export interface Fault {
-  what: string;
-  where?: string;
+export interface FieldError {
+  message: string;
+  field?: string;
   hint?: string;
 }
 
 /** Error answer of a member. */
 export interface Problem {
   status?: number;
-  kind?: string;
-  what?: string;
-  where?: string;
+  type?: string;
+  code?: string;
+  message?: string;
+  field?: string;
   hint?: string;
   detail?: string;
-  faults?: Fault[];
+  errors?: FieldError[];
   problems?: DefinitionProblem[];
-  request?: string;
+  request_id?: string;
 }
 
 /**
  * A refusal. Its message and fields say what is wrong, where, and what to do. There is a subclass
- * for each kind.
+ * for each code.
  */
 export class ProblemError extends TroupeError {
-  readonly kind: string;
-  readonly what: string;
-  readonly where: string;
+  readonly code: string;
+  /** The message alone, without the status, the field and the hint. */
+  readonly reason: string;
+  readonly field: string;
   readonly hint: string;
   readonly detail: string;
-  readonly faults: Fault[];
+  readonly errors: FieldError[];
   readonly problems: DefinitionProblem[];
   /** Id of the request in the member's log. */
-  readonly request: string;
+  readonly requestId: string;
   /** @internal The answer came from a proxy, not from a member. */
   readonly strange: boolean = false;
 
@@ -82,14 +84,14 @@ export class ProblemError extends TroupeError {
     readonly retryAfterMs = 0,
   ) {
     super(textOfProblem(status, problem));
-    this.kind = problem.kind ?? kindOf(status);
-    this.what = problem.what ?? "";
-    this.where = problem.where ?? "";
+    this.code = problem.code ?? codeOf(status);
+    this.reason = problem.message ?? "";
+    this.field = problem.field ?? "";
     this.hint = problem.hint ?? "";
     this.detail = problem.detail ?? "";
-    this.faults = problem.faults ?? [];
+    this.errors = problem.errors ?? [];
     this.problems = problem.problems ?? [];
-    this.request = problem.request ?? "";
+    this.requestId = problem.request_id ?? "";
   }
 
   /** The same request may succeed later, or at another member. */
@@ -116,7 +118,7 @@ export class DeniedError extends ProblemError {}
 /** A bug of the member. */
 export class InternalError extends ProblemError {}
 
-const byKind: Record<string, typeof ProblemError> = {
+const byCode: Record<string, typeof ProblemError> = {
   invalid: InvalidError,
   not_found: NotFoundError,
   conflict: ConflictError,
@@ -129,11 +131,11 @@ const byKind: Record<string, typeof ProblemError> = {
 /** Returns the error for an answer. */
 export function refusal(status: number, body: string, retryAfter: string | null): ProblemError {
   const document = documentIn(body);
-  return Object.assign(ofProblem(status, document, millisecondsOf(retryAfter)), { strange: !("kind" in document) });
+  return Object.assign(ofProblem(status, document, millisecondsOf(retryAfter)), { strange: !("code" in document) });
 }
 
 export function ofProblem(status: number, problem: Problem, retryAfterMs = 0): ProblemError {
-  return new (byKind[problem.kind ?? kindOf(status)] ?? ProblemError)(status, problem, retryAfterMs);
+  return new (byCode[problem.code ?? codeOf(status)] ?? ProblemError)(status, problem, retryAfterMs);
 }
 
 /** Returns whether another address, or a later retry, may accept the request. */
@@ -169,8 +171,8 @@ function documentIn(body: string): Problem {
     return { detail: body.slice(0, 200) };
   }
   if (typeof document !== "object" || document === null) return {};
-  if (!("kind" in document) && "error" in document && typeof document.error === "string") {
-    return { what: document.error, detail: document.error };
+  if (!("code" in document) && "error" in document && typeof document.error === "string") {
+    return { message: document.error, detail: document.error };
   }
   return document;
 }
@@ -182,13 +184,13 @@ function millisecondsOf(retryAfter: string | null): number {
 function textOfProblem(status: number, problem: Problem): string {
   const lines = [`${status} ${STATUS_CODES[status] ?? ""}${problem.detail ? `: ${problem.detail}` : ""}`];
   for (const p of problem.problems ?? []) {
-    lines.push(`  ${p.line ?? 0}:${p.column ?? 0}: ${p.severity}: ${p.path ?? ""}: ${p.msg}`);
+    lines.push(`  ${p.line ?? 0}:${p.column ?? 0}: ${p.severity}: ${p.path ?? ""}: ${p.message}`);
   }
-  for (const f of problem.faults ?? []) lines.push(`  ${f.where ?? ""}: ${f.what}`);
+  for (const f of problem.errors ?? []) lines.push(`  ${f.field ?? ""}: ${f.message}`);
   return lines.join("\n");
 }
 
-function kindOf(status: number): string {
+function codeOf(status: number): string {
   const byStatus: Record<number, string> = {
     401: "denied", 403: "denied", 404: "not_found", 409: "conflict", 413: "limit", 429: "busy", 502: "busy", 503: "busy", 504: "busy",
   };

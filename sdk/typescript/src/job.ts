@@ -9,7 +9,7 @@ import { membersOf } from "./raw.js";
 import { RawJson, textAs } from "./write.js";
 
 const mostLog = 256 << 10; // maximal bytes of a job's unsent log
-const mostNote = 256; // maximal bytes of a note
+const mostProgress = 256; // maximal bytes of a status text
 const mostDetails = 64 << 10; // maximal bytes of an error's details
 
 /** A job as sent by a member. */
@@ -22,6 +22,7 @@ export interface ToldJob {
   unit?: number;
   units?: number;
   attempt?: number;
+  labels?: string[];
   branch?: string;
   service: string;
   input: any;
@@ -60,6 +61,8 @@ export class Job<I = any> {
   readonly units: number;
   /** Attempt number, from 1. */
   readonly attempt: number;
+  /** Labels that the job requires; its worker has all of them. */
+  readonly labels: readonly string[];
   /** Number of earlier deliveries that were lost. */
   readonly deliveries: number;
   /** Time limit of the attempt; undefined if unlimited. */
@@ -74,7 +77,7 @@ export class Job<I = any> {
 
   readonly #text: () => string;
   readonly #canceling = new AbortController();
-  readonly #noted: (text: string) => void;
+  readonly #onProgress: (text: string) => void;
   #paramsText: string | undefined;
   /** @internal Logged lines that were not sent yet. */
   readonly printed = new Printed(mostLog);
@@ -82,7 +85,7 @@ export class Job<I = any> {
   readonly numbers = new Numbers();
 
   /** @internal */
-  constructor(told: ToldJob, text: () => string, noted: (text: string) => void) {
+  constructor(told: ToldJob, text: () => string, onProgress: (text: string) => void) {
     this.id = told.id;
     this.key = told.key;
     this.service = told.service;
@@ -95,12 +98,13 @@ export class Job<I = any> {
     this.unit = told.unit ?? 0;
     this.units = told.units ?? 1;
     this.attempt = told.attempt ?? 0;
+    this.labels = told.labels ?? [];
     this.deliveries = told.deliveries ?? 0;
     this.timeoutMs = told.timeout_ms;
     this.trace = told.trace ?? "";
     this.signal = this.#canceling.signal;
     this.#text = text;
-    this.#noted = noted;
+    this.#onProgress = onProgress;
   }
 
   /** The JSON text of the input, if the result of JSON.parse is not precise enough. */
@@ -114,11 +118,11 @@ export class Job<I = any> {
   }
 
   /**
-   * Reports the progress of the job in a few words. Of notes in quick succession only the last one
+   * Reports the progress of the job in a few words. Of texts in quick succession only the last one
    * is sent.
    */
-  note(text: string): void {
-    this.#noted(cut(text.replaceAll("\0", "\ufffd"), mostNote));
+  progress(text: string): void {
+    this.#onProgress(cut(text.replaceAll("\0", "\ufffd"), mostProgress));
   }
 
   /**

@@ -8,7 +8,7 @@ import type { LogLine } from "./printed.js";
 
 const mostResults = 200; // maximal results in one message
 const resultBytes = 256 << 10;
-const notePause = 250; // minimal interval between two notes
+const statusPause = 250; // minimal interval between two status texts
 
 /** Result of a job. */
 export interface Result {
@@ -22,10 +22,10 @@ export interface Result {
 
 export class Outbox {
   readonly #results: { number: bigint; result: Result }[] = [];
-  readonly #notes = new Map<bigint, string>(); // the last of those in quick succession
+  readonly #texts = new Map<bigint, string>(); // the last of those in quick succession
   readonly #logs: { number: bigint; lines: Line[] }[] = [];
   readonly #changed = new Change();
-  #notedAt = -Infinity;
+  #statusAt = -Infinity;
   #leaving = false;
   #closed: () => boolean = () => false;
 
@@ -34,8 +34,8 @@ export class Outbox {
     this.#changed.notify();
   }
 
-  note(number: bigint, text: string): void {
-    this.#notes.set(number, text);
+  progress(number: bigint, text: string): void {
+    this.#texts.set(number, text);
     this.#changed.notify();
   }
 
@@ -77,16 +77,16 @@ export class Outbox {
       if (this.#closed()) return undefined;
       const left = end - performance.now();
       if (left <= 0) return create(FromWorkerSchema);
-      await this.#changed.wait(this.#notes.size > 0 ? Math.min(left, notePause) : left);
+      await this.#changed.wait(this.#texts.size > 0 ? Math.min(left, statusPause) : left);
     }
   }
 
   #take(): FromWorker | undefined {
-    const progress: { number: bigint; note?: string; lines?: Line[] }[] = this.#logs.splice(0);
-    if (performance.now() - this.#notedAt >= notePause && this.#notes.size > 0) {
-      for (const [number, note] of this.#notes) progress.push({ number, note });
-      this.#notes.clear();
-      this.#notedAt = performance.now();
+    const progress: { number: bigint; statusText?: string; lines?: Line[] }[] = this.#logs.splice(0);
+    if (performance.now() - this.#statusAt >= statusPause && this.#texts.size > 0) {
+      for (const [number, statusText] of this.#texts) progress.push({ number, statusText });
+      this.#texts.clear();
+      this.#statusAt = performance.now();
     }
     let count = 0;
     for (let size = 0; count < this.#results.length && count < mostResults && size < resultBytes; count++) {

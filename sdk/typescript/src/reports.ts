@@ -161,11 +161,11 @@ export class Reporter {
     if (isUnfit(error) && !delivery.failed) {
       // Otherwise the member would repeat the job without success.
       delivery.failed = true;
-      delivery.body = encode({ job: delivery.job, token: delivery.token, error: `the result was refused: ${error.message}`, fatal: true });
+      delivery.body = encode({ job: delivery.job, token: delivery.token, error: `the result was rejected: ${error.message}`, fatal: true });
       return true;
     }
     if (error.strange) return true;
-    this.logger.warn(`the result of job ${delivery.job} was refused:`, error);
+    this.logger.warn(`the result of job ${delivery.job} was rejected:`, error);
     delivery.done();
     return false;
   }

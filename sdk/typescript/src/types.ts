@@ -30,7 +30,7 @@ export interface TaskSummary {
   last_action?: string;
   steps: number;
   /** Number of failed steps after which it continued because of on_error: follow. */
-  followed?: number;
+  ignored_errors?: number;
   error?: string;
   labels?: Record<string, string>;
   created_at: string;
@@ -53,14 +53,15 @@ export interface Task extends TaskSummary {
   /**
    * The last error of each node with failed steps after which it continued, in order of occurrence.
    */
-  followed_errors?: FollowedError[];
+  ignored_error_details?: IgnoredError[];
   seq: number;
 }
 
 /** Failed steps of a node after which its task continued. */
-export interface FollowedError {
+export interface IgnoredError {
   node: string;
-  times: number;
+  /** Number of these failures. */
+  count: number;
   /** Visit of the last failure. */
   visit: number;
   /** Error of the last failure. */
@@ -69,7 +70,7 @@ export interface FollowedError {
 }
 
 /** The answer to a start. */
-export interface Started {
+export interface StartResult {
   id: string;
   /** False if the task with this key existed already. */
   created: boolean;
@@ -78,7 +79,7 @@ export interface Started {
 }
 
 /** The answer to a fork. */
-export interface Forked {
+export interface ForkResult {
   /** Id of the new task; absent after a dry run. */
   id?: string;
   /** False after a dry run, and if the task with this key existed already. */
@@ -88,11 +89,11 @@ export interface Forked {
   /** Version number of the new task. */
   version: number;
   /** Ended steps that keep their results; the first 1,000. */
-  keeps: ForkStep[];
+  kept_steps: ForkStep[];
   /** Steps that run again; the first 1,000. */
-  again: ForkStep[];
-  kept_steps: number;
-  again_steps: number;
+  rerun_steps: ForkStep[];
+  kept_count: number;
+  rerun_count: number;
 }
 
 /** A step of the history on which a fork is based. */
@@ -104,7 +105,7 @@ export interface ForkStep {
    * Why it runs again: its node has changed, it follows a step that runs again, it is `from`, it
    * was compensated, it failed, or it was still running.
    */
-  why?: "changed" | "after" | "asked" | "undone" | "failed" | "unended";
+  reason?: "changed" | "downstream" | "requested" | "compensated" | "failed" | "unfinished";
 }
 
 /** A node within a task. */
@@ -118,9 +119,9 @@ export interface Step {
   skip_mode?: string;
   action?: string;
   route?: string;
-  waits_for?: string[];
-  waits?: number;
-  wait?: Wait;
+  waiting_for?: string[];
+  waiting_for_count?: number;
+  wait?: WaitReason;
   units: { total: number; appended?: number; in_flight: number; retrying: number; done: number; failed: number };
   output?: any;
   error?: string;
@@ -128,8 +129,8 @@ export interface Step {
   details?: any;
   entered_at?: string;
   ended_at?: string;
-  due?: string;
-  below?: string;
+  due_at?: string;
+  inner_scope?: string;
 }
 
 /** One of the pieces of a step. */
@@ -145,9 +146,9 @@ export interface Unit {
   /** Details of the error from the worker, besides the text. */
   details?: any;
   worker?: string;
-  note?: string;
+  status_text?: string;
   retry_at?: string;
-  due?: string;
+  due_at?: string;
 }
 
 /** A metric reported by the job of an attempt. */
@@ -178,17 +179,17 @@ export interface Event extends Place {
   reason?: string;
   total?: number;
   index?: number;
-  kept?: number;
-  due?: string;
+  reused_units?: number;
+  due_at?: string;
   worker?: string;
   log?: boolean;
   until?: string;
-  note?: string;
+  status_text?: string;
   key?: string;
-  by?: string; // sender of a signal, by its own claim
+  sent_by?: string; // sender of a signal, by its own claim
   version?: string;
   params?: any;
-  request?: string;
+  request_id?: string;
 }
 
 /** A line of an attempt's log. */
@@ -201,7 +202,7 @@ export interface LogEntry extends Place {
   /** The line continues in the next one of its stream. */
   part?: boolean;
   /** Earlier lines of the attempt's log that are no longer stored. */
-  missing?: { lines: number; chars: number };
+  omitted?: { lines: number; characters: number };
 }
 
 /** An attempt of a unit, or the end of a step without one. */
@@ -211,7 +212,7 @@ export interface Run extends Place {
   branch?: string;
   state: "running" | "ok" | "error" | "timeout" | "canceled" | "skipped";
   queue?: boolean;
-  note?: string;
+  status_text?: string;
   input?: any;
   output?: any;
   error?: string;
@@ -227,18 +228,20 @@ export interface Run extends Place {
 }
 
 /** A reason why a task is waiting, in words for users. */
-export interface Wait extends Place {
-  for: "job" | "claim" | "outside" | "retry" | "timer" | "signal" | "approval" | "completion" | "delay" | "resume";
+export interface WaitReason extends Place {
+  kind:
+    | "job" | "claim" | "external" | "retry" | "timer" | "signal" | "approval" | "manual" | "delay" | "resume"
+    | "permit";
   text: string;
   job?: string;
-  since?: string;
-  until?: string;
+  waiting_since?: string;
+  deadline?: string;
 }
 
 /** The reasons why a task is waiting. */
-export interface Waiting {
+export interface WaitReasons {
   state: string;
-  waits: Wait[];
+  waits: WaitReason[];
 }
 
 /** A named definition. */
@@ -267,11 +270,11 @@ export interface DefinitionProblem {
   line?: number;
   column?: number;
   severity: "error" | "warning";
-  msg: string;
+  message: string;
 }
 
 /** The answer to a publication. */
-export interface Published {
+export interface PublishResult {
   /** False if the newest version had the same content. */
   created: boolean;
   flow: Flow;
@@ -294,7 +297,7 @@ export interface JobInfo extends Place {
   state: "pending" | "claimed" | "completed" | "failed" | "timeout";
   queue?: boolean;
   worker?: string;
-  note?: string;
+  status_text?: string;
   input?: any;
   output?: any;
   error?: string;
@@ -318,7 +321,7 @@ export interface WaitingJob {
 export interface QueueInfo {
   service: string;
   waiting: number;
-  oldest: string;
+  oldest_at: string;
 }
 
 /** A registered worker. */
@@ -330,21 +333,21 @@ export interface WorkerInfo {
   labels?: string[];
   load: number;
   state: "online" | "offline";
-  last_heartbeat: string;
+  last_heartbeat_at: string;
   registered_at?: string;
 }
 
 /** The answer to the completion of a direct unit. */
-export interface Completed {
+export interface CompleteResult {
   /** False if the unit had ended before. */
   changed: boolean;
   task: TaskSummary;
 }
 
 /** Information about the server. */
-export interface Info {
+export interface ServerInfo {
   version: string;
   store: string;
   member: string;
-  now: string;
+  store_time: string;
 }

@@ -43,7 +43,7 @@ export interface WorkerOptions {
   /**
    * Time after which a job is reported as running; default 250 ms. Shorter jobs save this message.
    */
-  noteAfterMs?: number;
+  runningAfterMs?: number;
   /** Receives errors, never the contents of jobs; default: warnings on the console. */
   logger?: Logger;
 }
@@ -93,12 +93,12 @@ export class Worker {
     this.#options = {
       labels: options.labels ?? [], concurrency: Math.max(options.concurrency ?? 64, 1), prefetch: Math.max(options.prefetch ?? 0, 0),
       waitMs: Math.min(Math.max(options.waitMs ?? 20_000, 0), 60_000), graceMs: Math.max(options.graceMs ?? 10_000, 0),
-      heartbeatMs: Math.max(options.heartbeatMs ?? 5_000, 10), noteAfterMs: options.noteAfterMs ?? 250,
+      heartbeatMs: Math.max(options.heartbeatMs ?? 5_000, 10), runningAfterMs: options.runningAfterMs ?? 250,
     };
     this.#logger = options.logger ?? standardLogger;
     this.#transport = new Transport(options.servers, options.token, 30_000);
     this.#path = `/workers/${encodeURIComponent(this.id)}`;
-    this.#claims = new Claims(this.#transport, this.#path, this.#options.heartbeatMs, this.#options.noteAfterMs, this.#logger);
+    this.#claims = new Claims(this.#transport, this.#path, this.#options.heartbeatMs, this.#options.runningAfterMs, this.#logger);
     const wanted = (max: number): object | undefined => (this.#stopping.signal.aborted ? undefined : this.#wanted(max));
     this.#reporter = new Reporter(this.#transport, this.#path, wanted, (answer) => this.#take(answer), this.#logger);
     this.#params = new LargeParams(this.#transport);

@@ -72,12 +72,12 @@ async function result(id: string): Promise<unknown> {
 
 describe("an attached worker", () => {
   test("carries out jobs that tell where they come from", async () => {
-    await publish(", params: {color: red}");
+    await publish(", params: {color: red}, labels: [gpu]");
     const told = new Told<Job>();
     work((job) => {
       told.put(job);
       return new RawJson(job.inputText);
-    });
+    }, { labels: ["eu", "gpu"] });
     await ended(await start()); // so the worker is attached
     await told.take();
     const text = '{"z":12345678901234567890123}';
@@ -85,6 +85,7 @@ describe("an attached worker", () => {
     const first = await told.take();
     assert.match(first.trace, /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
     assert.deepEqual([first.task, first.flow, first.service, first.step, first.unit, first.units, first.attempt], [task, service, service, "a", 0, 1, 1]);
+    assert.deepEqual(first.labels, ["gpu"]);
     assert.equal(first.params.color, "red");
     assert.equal(textOf(await ended(task), "result"), text);
   });
@@ -104,7 +105,7 @@ describe("an attached worker", () => {
   });
 
   test("three attempts have one key and three ids", async () => {
-    await publish(", timeout_ms: 60000, max_retries: 2, on_error: fail");
+    await publish(", timeout_ms: 60000, retry: {max_attempts: 3}, on_error: fail");
     const jobs: Job[] = [];
     work(async (job) => {
       jobs.push(job);
@@ -143,12 +144,12 @@ describe("an attached worker", () => {
   });
 
   test("tells errors, notes and what is logged", async () => {
-    await publish(", max_retries: 1");
+    await publish(", retry: {max_attempts: 2}");
     work(async (job) => {
       if (job.attempt > 1) return "fine";
       job.log("trying", job.input);
-      job.note("half way");
-      await until(async () => (await all(client.runs(job.task))).some((r) => r.note === "half way"));
+      job.progress("half way");
+      await until(async () => (await all(client.runs(job.task))).some((r) => r.status_text === "half way"));
       throw new Error("no luck");
     });
     const task = await start(7);
@@ -167,7 +168,7 @@ describe("an attached worker", () => {
   });
 
   test("is not asked again after a fatal error", async () => {
-    await publish(", max_retries: 5, on_error: fail");
+    await publish(", retry: {max_attempts: 6}, on_error: fail");
     let calls = 0;
     work(() => {
       calls++;
@@ -178,7 +179,7 @@ describe("an attached worker", () => {
   });
 
   test("tells numbers of a job, whatever becomes of it", async () => {
-    await publish(", max_retries: 1, on_error: fail");
+    await publish(", retry: {max_attempts: 2}, on_error: fail");
     work((job) => {
       job.count("rows", 3, { table: "orders" });
       job.count("rows", 4, { table: "orders" });

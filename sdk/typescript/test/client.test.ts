@@ -71,7 +71,7 @@ describe("a client", () => {
   test("signals a task and waits for it", async () => {
     await client.publish("signaled", eventFlow);
     const { id } = await client.start("signaled");
-    assert.equal((await client.waiting(id)).waits[0]?.for, "signal");
+    assert.equal((await client.waiting(id)).waits[0]?.kind, "signal");
     await assert.rejects(client.wait(id, { timeoutMs: 50 }), TimeoutError);
     await assert.rejects(client.wait(id, { signal: AbortSignal.timeout(50) }), { name: "TimeoutError" });
     await client.signal(id, "answer", { yes: [1, null, "ü"] });
@@ -91,8 +91,8 @@ describe("a client", () => {
     assert.equal((await client.pause(id)).paused, true);
     assert.equal((await client.resume(id)).paused, false);
     assert.equal((await all(client.steps(id)))[0]?.state, "started");
-    assert.equal((await client.cancel(id, { request: "r" })).state, "canceled");
-    assert.equal((await client.cancel(id, { request: "r" })).state, "canceled");
+    assert.equal((await client.cancel(id, { requestId: "r" })).state, "canceled");
+    assert.equal((await client.cancel(id, { requestId: "r" })).state, "canceled");
   });
 
   test("goes on in a new task from one that has ended", async () => {
@@ -101,7 +101,8 @@ describe("a client", () => {
     await client.signal(id, "answer", "yes");
     await client.wait(id, { timeoutMs: patience });
     const plan = await client.fork(id, { from: "more", dryRun: true });
-    assert.deepEqual([plan.keeps.map((s) => s.node), plan.again.map((s) => [s.node, s.why])], [["ask"], [["more", "asked"]]]);
+    assert.deepEqual([plan.kept_steps.map((s) => s.node), plan.rerun_steps.map((s) => [s.node, s.reason])],
+      [["ask"], [["more", "requested"]]]);
     assert.equal(plan.id, undefined);
     const request = { from: "more", params: { n: 2 }, key: "k" };
     const forked = await client.fork(id, request);
@@ -110,7 +111,7 @@ describe("a client", () => {
     const ended = await client.wait(forked.id as string, { timeoutMs: patience });
     assert.deepEqual([ended.state, ended.params, ended.shared["said"]], ["completed", { n: 2 }, "yes"]);
     await assert.rejects(client.fork(id, { from: "nowhere" }), InvalidError);
-    await assert.rejects(client.fork(id, { newest: true }), ConflictError);
+    await assert.rejects(client.fork(id, { latest: true }), ConflictError);
   });
 
   test("passes values on as they are written, where that is asked for", async () => {
@@ -135,7 +136,7 @@ describe("a client", () => {
   test("has errors of its own for refusals", async () => {
     await assert.rejects(client.task("nobody"), (e: unknown) => {
       assert.ok(e instanceof NotFoundError);
-      assert.deepEqual([e.name, e.status, e.kind, e.where], ["NotFoundError", 404, "not_found", "path.task"]);
+      assert.deepEqual([e.name, e.status, e.code, e.field], ["NotFoundError", 404, "not_found", "path.task"]);
       assert.match(e.message, /check the id/);
       return true;
     });

@@ -118,7 +118,7 @@ result: total
   });
 
   test("three attempts have one key and three ids", async () => {
-    await publish(", timeout_ms: 60000, max_retries: 2, on_error: fail");
+    await publish(", timeout_ms: 60000, retry: {max_attempts: 3}, on_error: fail");
     const jobs: Job[] = [];
     work(async (job) => {
       jobs.push(job);
@@ -161,7 +161,7 @@ result: total
   });
 
   test("a handler that throws fails the attempt with its message", async () => {
-    await publish(", max_retries: 1");
+    await publish(", retry: {max_attempts: 2}");
     work(async (job) => {
       if (job.attempt > 1) return "fine";
       job.log("trying", job.input);
@@ -194,7 +194,7 @@ result: total
   });
 
   test("a fatal error is not retried", async () => {
-    await publish(", max_retries: 5, on_error: fail");
+    await publish(", retry: {max_attempts: 6}, on_error: fail");
     const attempts: number[] = [];
     work((job) => {
       attempts.push(job.attempt);
@@ -207,7 +207,7 @@ result: total
   });
 
   test("numbers that a job tells are kept with its attempt, whatever becomes of it", async () => {
-    await publish(", max_retries: 1, on_error: fail");
+    await publish(", retry: {max_attempts: 2}, on_error: fail");
     work((job) => {
       for (const rows of [3, 4.5, NaN]) job.count("rows", rows, { table: "orders" });
       job.count("files");
@@ -236,7 +236,7 @@ result: total
   });
 
   test("details of a failure are kept with its attempt", async () => {
-    await publish(", max_retries: 1, on_error: fail");
+    await publish(", retry: {max_attempts: 2}, on_error: fail");
     const details = { customer: 7, tried: ["a", "é"] };
     work((job) => {
       throw job.attempt === 1 ? new FailedError("no such customer", { details }) : new FatalError("never", { details: NaN });
@@ -257,7 +257,7 @@ result: total
   });
 
   test("a result that is no JSON fails for good", async () => {
-    await publish(", max_retries: 5, on_error: fail");
+    await publish(", retry: {max_attempts: 6}, on_error: fail");
     const circle: Record<string, unknown> = {};
     circle["self"] = circle;
     const results: Record<string, [result: unknown, error: RegExp]> = {
@@ -272,7 +272,7 @@ result: total
   });
 
   test("a result that is refused fails for good and keeps no other", async () => {
-    await publish(", max_retries: 5, on_error: fail");
+    await publish(", retry: {max_attempts: 6}, on_error: fail");
     work((job) => "x".repeat(job.input));
     const tasks: string[] = [];
     for (const size of [3 << 20, 1, 9 << 20, 2]) tasks.push(await start(size));
@@ -295,18 +295,18 @@ result: total
     const noted = new Told<void>();
     work(
       async (job) => {
-        job.note(`rendering\0 ${"ü".repeat(500)}`);
+        job.progress(`rendering\0 ${"ü".repeat(500)}`);
         await noted.take();
-        job.note("almost done");
+        job.progress("almost done");
         await once(job.signal, "abort");
       },
-      { noteAfterMs: patience },
+      { runningAfterMs: patience },
     );
     const task = await start();
     const notes: string[] = [];
     for await (const event of client.watch(task)) {
-      if (event.type !== "attempt_noted") continue;
-      notes.push(event.note as string);
+      if (event.type !== "attempt_status_changed") continue;
+      notes.push(event.status_text as string);
       noted.put();
       if (notes.length === 2) await client.cancel(task);
     }
@@ -318,8 +318,8 @@ result: total
   test("labels decide who gets a job", async () => {
     await publish(", labels: [gpu]");
     work(() => "plain");
-    work(() => "gpu", { labels: ["gpu", "eu"] });
-    assert.equal(await result(await start()), "gpu");
+    work((job) => job.labels, { labels: ["gpu", "eu"] });
+    assert.deepEqual(await result(await start()), ["gpu"]);
   });
 
   test("no more than concurrency jobs are at work", async () => {

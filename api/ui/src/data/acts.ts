@@ -79,7 +79,7 @@ export function useAct(task: string) {
       note({
         text: problem.message,
         bad: true,
-        request: problem instanceof Refused ? problem.problem.request : undefined,
+        request: problem instanceof Refused ? problem.problem.request_id : undefined,
         task,
       }),
     onSettled: () => {

@@ -5,7 +5,7 @@ import { texts } from '../texts'
 /** Refused is an error of the API: the problem, its place, and the remedy. */
 export class Refused extends Error {
   constructor(readonly problem: Problem) {
-    super(problem.detail || problem.what || problem.title)
+    super(problem.detail || problem.message || problem.title)
   }
 }
 
@@ -106,10 +106,11 @@ function queryOf(query: Record<string, unknown> = {}): string {
 
 async function problemOf(response: Response): Promise<Problem> {
   const otherwise = {
+    type: 'urn:troupe:error:internal',
     title: response.statusText,
     status: response.status,
-    kind: 'internal' as const,
-    what: texts.trouble.status(response.status, response.statusText),
+    code: 'internal' as const,
+    message: texts.trouble.status(response.status, response.statusText),
   }
   try {
     return { ...otherwise, ...(parse(await response.text()) as Problem) }

@@ -1,11 +1,11 @@
 // A digest is the summary of a task: columns of numbers with one place for each node. Later changes
 // arrive as the columns of the changed nodes.
 
-import type { Digest, ScopeDigest, Wait } from '../api.gen'
-export type { Digest, ScopeDigest, Wait }
+import type { Digest, ScopeDigest, WaitReason } from '../api.gen'
+export type { Digest, ScopeDigest, WaitReason as Wait }
 
 const counts = ['total', 'done', 'failed', 'in_flight', 'retrying'] as const
-const always = ['state', 'visit', 'entered', 'ended'] as const
+const always = ['state', 'visit', 'entered_ms', 'ended_ms'] as const
 const words = ['reason', 'error'] as const
 
 /**
@@ -15,7 +15,7 @@ export interface Changes extends Pick<
   Digest,
   'seq' | 'state' | 'paused' | 'error' | 'updated_at' | 'ended_at' | 'waits'
 > {
-  scopes: ({ scope: string; at: number[] } & Partial<
+  scopes: ({ scope: string; indexes: number[] } & Partial<
     Omit<ScopeDigest, 'scope' | 'mode' | 'nodes'>
   >)[]
 }
@@ -33,20 +33,20 @@ export function changed(digest: Digest, changes: Changes): Digest {
 function changedScope(scope: ScopeDigest, change: Changes['scopes'][number]): ScopeDigest {
   const next: ScopeDigest = {
     ...scope,
-    held: [...(scope.held ?? []).filter(i => !change.at.includes(i)), ...(change.held ?? [])],
+    held: [...(scope.held ?? []).filter(i => !change.indexes.includes(i)), ...(change.held ?? [])],
   }
   for (const name of always) {
     const values = change[name]
-    if (values) next[name] = put(scope[name], change.at, values)
+    if (values) next[name] = put(scope[name], change.indexes, values)
   }
   for (const name of counts) {
     const values = change[name]
     const old = scope[name]
-    if (values || old) next[name] = put(old ?? scope.nodes.map(() => 0), change.at, values)
+    if (values || old) next[name] = put(old ?? scope.nodes.map(() => 0), change.indexes, values)
   }
   for (const name of words) {
     const texts: Record<string, string> = { ...scope[name] }
-    for (const i of change.at) delete texts[String(i)]
+    for (const i of change.indexes) delete texts[String(i)]
     next[name] = { ...texts, ...change[name] }
   }
   return next
@@ -87,8 +87,8 @@ export function nodeNow(digest: Digest, scope: ScopeDigest, i: number): NodeNow 
     failed: scope.failed?.[i] ?? 0,
     flying: scope.in_flight?.[i] ?? 0,
     retrying: scope.retrying?.[i] ?? 0,
-    entered: time(digest.base, scope.entered[i]),
-    ended: time(digest.base, scope.ended[i]),
+    entered: time(digest.base_ms, scope.entered_ms[i]),
+    ended: time(digest.base_ms, scope.ended_ms[i]),
     reason: scope.reason?.[i],
     error: scope.error?.[i],
     held: scope.held?.includes(i) ?? false,
@@ -102,13 +102,13 @@ export function nodeNow(digest: Digest, scope: ScopeDigest, i: number): NodeNow 
  * rests reports whether the task makes no progress until a person acts or a time comes. A job in
  * progress is not such a wait.
  */
-export function rests(w: Wait): boolean {
-  return w.for === 'job' ? unclaimed(w) : w.for !== 'claim'
+export function rests(w: WaitReason): boolean {
+  return w.kind === 'job' ? unclaimed(w) : w.kind !== 'claim'
 }
 
 /** unclaimed reports whether a job is in a queue and no worker has claimed it. */
-export function unclaimed(w: Wait): boolean {
-  return w.for === 'job' && w.service !== undefined
+export function unclaimed(w: WaitReason): boolean {
+  return w.kind === 'job' && w.service !== undefined
 }
 
 function time(base: number, ms: number): number | undefined {

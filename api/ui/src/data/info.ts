@@ -14,7 +14,7 @@ export function useInfo(refetchInterval: number | false = false) {
     queryFn: async ({ signal }) => {
       const asked = Date.now()
       const found = await call('GET /v1/info', {}, signal)
-      learnSkew(Date.parse(found.now), asked)
+      learnSkew(Date.parse(found.store_time), asked)
       return found
     },
   })

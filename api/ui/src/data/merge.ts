@@ -1,4 +1,4 @@
-import type { VisitPair } from '../api.gen'
+import type { VisitComparison } from '../api.gen'
 import type { Graph, GraphEdge } from './plan'
 
 /** Met is the result of comparing two tasks at a node at the top of their flows. */
@@ -14,7 +14,7 @@ export interface Merged {
  * merge combines the top nodes of two plans in one graph and marks the nodes where the tasks
  * differ, and the first of these. A difference inside a node counts for that node.
  */
-export function merge(a: Graph, b: Graph, pairs: VisitPair[]): Merged {
+export function merge(a: Graph, b: Graph, pairs: VisitComparison[]): Merged {
   const nodes = [...tops(a)],
     place = new Map(nodes.map((n, i) => [n.key, i]))
   for (const n of tops(b)) {
@@ -42,24 +42,24 @@ export function merge(a: Graph, b: Graph, pairs: VisitPair[]): Merged {
   for (const p of pairs) {
     const i = place.get(topOf(p))
     if (i === undefined) continue
-    const now: Met = !p.a ? 'only b' : !p.b ? 'only a' : p.differs.length > 0 ? 'differs' : 'same'
+    const now: Met = !p.task ? 'only b' : !p.other ? 'only a' : p.differences.length > 0 ? 'differs' : 'same'
     if (now !== 'same') first ??= i
     met[i] = met[i] === 'neither' || met[i] === now ? now : 'differs'
   }
-  const root = { ...(a.scopes[0] ?? b.scopes[0]), first: 0, nodes: nodes.length }
+  const root = { ...(a.scopes[0] ?? b.scopes[0]), first_node: 0, node_count: nodes.length }
   return { graph: { ...a, nodes, edges: [...edges.values()], scopes: [root] }, met, first }
 }
 
 function top(g: Graph, i: number): boolean {
   const root = g.scopes[0]
-  return root !== undefined && i >= root.first && i < root.first + root.nodes
+  return root !== undefined && i >= root.first_node && i < root.first_node + root.node_count
 }
 
 const tops = (g: Graph) =>
-  g.nodes.filter((_, i) => top(g, i)).map(n => ({ ...n, inside: undefined }))
+  g.nodes.filter((_, i) => top(g, i)).map(n => ({ ...n, inner_scope: undefined }))
 
 /** topOf returns the top node of a visit, or the top node that contains it. */
-function topOf(p: VisitPair): string {
+function topOf(p: VisitComparison): string {
   if (!p.scope) return p.node
   return p.scope
     .split('/')[0]

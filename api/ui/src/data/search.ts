@@ -43,7 +43,7 @@ export function number(v: unknown): number | undefined {
 
 export interface TaskFilter {
   state?: string[]
-  waits?: string[]
+  waiting_for?: string[]
   queued?: string
   flow?: string
   version?: number
@@ -60,7 +60,7 @@ export type Sort = 'created' | 'ended' | '-ended'
 export function taskFilter(s: Sent): TaskFilter {
   return {
     state: list(s.state),
-    waits: list(s.waits),
+    waiting_for: list(s.waiting_for),
     queued: text(s.queued),
     flow: text(s.flow),
     version: number(s.version),

@@ -99,9 +99,9 @@ async function readDigest(
 ): Promise<Digest> {
   const path = { task: id }
   const [outer, ...inner] = await Promise.all([
-    call('GET /v1/tasks/{task}/digest', { path, query: { at } }, signal),
+    call('GET /v1/tasks/{task}/digest', { path, query: { at_seq: at } }, signal),
     ...open.map(scope =>
-      call('GET /v1/tasks/{task}/digest', { path, query: { scope: [scope], at } }, signal).catch(
+      call('GET /v1/tasks/{task}/digest', { path, query: { scope: [scope], at_seq: at } }, signal).catch(
         (problem: unknown) => {
           if (problem instanceof Refused && problem.problem.status === 404) return undefined
           throw problem

@@ -24,7 +24,7 @@ export function asked(f: TaskFilter) {
   const since = f.since ? millis(f.since) : undefined
   return {
     state: f.state,
-    waits: f.waits,
+    waiting_for: f.waiting_for,
     queued: f.queued,
     flow: f.flow ? [f.flow] : undefined,
     version: f.version,
@@ -160,7 +160,7 @@ export function useTasks(filter: TaskFilter) {
       )
   }
   // the server searches a limited number of tasks at a time and continues on request
-  const searched = pages.data?.pages.at(-1)?.searched_to
+  const searched = pages.data?.pages.at(-1)?.searched_until
   return { rows: found.rows, fresh, gap, pages, takeIn, searched, error: pages.error ?? head.error }
 }
 
@@ -176,7 +176,7 @@ async function newest(
     signal,
   )
   const items = [...page.items]
-  while (page.next && !page.searched_to && items.length < many) {
+  while (page.next && !page.searched_until && items.length < many) {
     page = await call(
       'GET /v1/tasks',
       { query: { ...query, limit: Math.min(many - items.length, largest), cursor: page.next } },

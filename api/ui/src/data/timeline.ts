@@ -44,13 +44,13 @@ export function without(span: Span, others: Span[]): Span[] {
 }
 
 function waitsOf(lane: TimelineLane, now: number): Span[] {
-  return (lane.waits ?? []).map((w: TimelineWait): Span => [w.start, w.end < 0 ? now : w.end])
+  return (lane.waits ?? []).map((w: TimelineWait): Span => [w.started_ms, w.ended_ms < 0 ? now : w.ended_ms])
 }
 
 /** idle returns the spans in which no lane is busy. */
 export function idle(lanes: TimelineLane[], from: number, to: number, now: number): Span[] {
   const busy = lanes.flatMap(l => {
-    const whole: Span = [l.entered, Math.max(l.entered + 1, l.ended < 0 ? now : l.ended)]
+    const whole: Span = [l.entered_ms, Math.max(l.entered_ms + 1, l.ended_ms < 0 ? now : l.ended_ms)]
     return l.bins ? [whole] : without(whole, waitsOf(l, now))
   })
   return without([from, to], busy)
@@ -136,7 +136,7 @@ export function rowsOf(scopes: Map<string, Timeline>, scope = '', depth = 0): Ti
   if (!told) return []
   const critical = new Set(told.critical)
   return told.lanes.flatMap((lane, i) => {
-    const inside = lane.inside ? insideOf(scope, lane) : undefined
+    const inside = lane.has_inner_scope ? insideOf(scope, lane) : undefined
     const open = inside !== undefined && scopes.has(inside)
     const row: TimelineRow = { lane, scope, depth, critical: critical.has(i), inside, open }
     return open ? [row, ...rowsOf(scopes, inside, depth + 1)] : [row]
@@ -147,6 +147,6 @@ export function rowsOf(scopes: Map<string, Timeline>, scope = '', depth = 0): Ti
 export function waitedFor(lane: TimelineLane, now: number): [what: string, ms: number][] {
   const sums = new Map<string, number>()
   for (const w of lane.waits ?? [])
-    sums.set(w.for, (sums.get(w.for) ?? 0) + (w.end < 0 ? now : w.end) - w.start)
+    sums.set(w.kind, (sums.get(w.kind) ?? 0) + (w.ended_ms < 0 ? now : w.ended_ms) - w.started_ms)
   return [...sums].sort((a, b) => b[1] - a[1])
 }

@@ -24,7 +24,7 @@ export function PlanGraph({
   const [open, setOpen] = useState<string[]>([])
   const drawing = useDrawing(graph, { open, ghosts: false })
   const toggle = (i: number) => {
-    const inside = graph.nodes[i].inside
+    const inside = graph.nodes[i].inner_scope
     if (inside !== undefined)
       setOpen(open.includes(inside) ? open.filter(p => p !== inside) : [...open, inside])
   }
@@ -39,7 +39,7 @@ export function PlanGraph({
             <Icon name={wrong.has(i) ? 'alert' : icon} size={15} />
             <b className="ellipsis">{node.key}</b>
             {wrong.has(i) && <span className="unseen">{t.problem}</span>}
-            {node.inside !== undefined && (
+            {node.inner_scope !== undefined && (
               <span
                 className="opener"
                 onClick={e => {

@@ -40,7 +40,7 @@ export function Problems({
                 <span className="mono">
                   {p.line}:{p.column}
                 </span>{' '}
-                {p.path && <code>{p.path}</code>} {p.msg}
+                {p.path && <code>{p.path}</code>} {p.message}
               </span>
             </button>
           </li>

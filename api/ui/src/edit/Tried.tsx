@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { Tried as Made } from '../api.gen'
+import type { TrialResult as Made } from '../api.gen'
 import type { TaskView } from '../data/search'
 import { useDigest, useGraph, useTask, valueAt } from '../data/task'
 import { State, stateOf } from '../parts/State'

@@ -176,7 +176,7 @@ function diagnostic(doc: Text, p: DefinitionProblem): Diagnostic {
     from: line.from + from,
     to: line.from + Math.max(from, wordEnd(line.text, from)),
     severity: p.severity,
-    message: p.msg,
+    message: p.message,
     source: p.path,
   }
 }

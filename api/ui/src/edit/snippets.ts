@@ -1,7 +1,7 @@
 // Snippets of the palette: complete nodes to be adapted.
 
 export const snippets = {
-  service: 'work:\n  service: my-service\n  max_retries: 3\n  timeout: 30s\n',
+  service: 'work:\n  service: my-service\n  retry: {max_attempts: 4}\n  timeout: 30s\n',
   queue: 'job:\n  exec_type: queue\n  service: my-queue\n',
   each: 'each_item:\n  service: my-service\n  each: {items: $params.items}\n',
   local: 'call:\n  exec_type: local_func\n  func: my_function\n',

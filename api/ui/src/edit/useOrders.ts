@@ -47,7 +47,7 @@ export function usePublish(overtaken: () => void, done: (version: number) => voi
       done(made.version.number)
     },
     onError: problem => {
-      if (problem instanceof Refused && problem.problem.where === 'query.after') overtaken()
+      if (problem instanceof Refused && problem.problem.field === 'query.after') overtaken()
     },
   })
 }

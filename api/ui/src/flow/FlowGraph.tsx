@@ -43,7 +43,7 @@ export function FlowGraph({
       ? undefined
       : graph.nodes.findIndex(n => n.key === view.node && (n.scope ?? '') === (view.scope ?? ''))
   const toggle = (i: number) => {
-    const inside = graph.nodes[i].inside
+    const inside = graph.nodes[i].inner_scope
     if (inside === undefined) return
     set({
       open: open.includes(inside)
@@ -125,7 +125,7 @@ export function FlowGraph({
           )
         }
         tools={
-          graph.nodes.some(n => n.ghost) ? (
+          graph.nodes.some(n => n.generated) ? (
             <button
               aria-pressed={ghosts}
               onClick={() => setGhosts(!ghosts)}
@@ -208,7 +208,7 @@ function Card({
       <span className="node-top">
         <Icon name={icon} size={15} />
         <b className="ellipsis">{node.key}</b>
-        {node.inside !== undefined && (
+        {node.inner_scope !== undefined && (
           <span
             className="opener"
             onClick={e => {

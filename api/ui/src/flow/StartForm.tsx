@@ -101,7 +101,7 @@ function Form({
   }
   const dry = useDryRun(
     { version, params: sent.params },
-    async () => (await call('POST /v1/tasks', { body: { ...body, dry_run: true } })).foresight,
+    async () => (await call('POST /v1/tasks', { body: { ...body, dry_run: true } })).preview,
     Boolean(sent.wrong),
   )
   const start = useMutation({

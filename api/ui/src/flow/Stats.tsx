@@ -170,8 +170,8 @@ function Nodes({ nodes }: { nodes: NodeStats[] }) {
 }
 
 function trendOf(n: NodeStats): string {
-  const least = Math.min(...n.trend.filter(v => v > 0), n.duration.max_ms)
-  return t.trend(n.key, span(least), span(Math.max(...n.trend)))
+  const least = Math.min(...n.p95_trend_ms.filter(v => v > 0), n.duration.max_ms)
+  return t.trend(n.key, span(least), span(Math.max(...n.p95_trend_ms)))
 }
 
 function percent(n: number, of: number): string {
@@ -203,7 +203,7 @@ function NodeRow({ node: n }: { node: NodeStats }) {
       <td className="number">{span(n.duration.p99_ms)}</td>
       <td className="number">{n.wait ? span(n.wait.p95_ms) : '—'}</td>
       <td>
-        <Trend values={n.trend} label={trendOf(n)} />
+        <Trend values={n.p95_trend_ms} label={trendOf(n)} />
       </td>
       <td>
         {n.last_failed && (

@@ -106,7 +106,7 @@ function Diff({ flow, from, to }: { flow: string; from: number; to: number }) {
   })
   if (diff.isError) return <Trouble error={diff.error} again={() => void diff.refetch()} />
   if (!diff.data) return <Loading />
-  const { changes, under_way: tasks } = diff.data
+  const { changes, running_tasks: tasks } = diff.data
   const older = Math.min(from, to)
   return (
     <section className="diff" aria-label={t.diff(from, to)}>
@@ -145,8 +145,8 @@ const signs = { added: '+', removed: '−', changed: '~' } as const
 function Change({ of: c }: { of: FlowChange }) {
   return (
     <tr>
-      <td className={`time how-${c.how}`}>
-        <b aria-hidden="true">{signs[c.how]}</b> {c.what} {c.how}
+      <td className={`time how-${c.change}`}>
+        <b aria-hidden="true">{signs[c.change]}</b> {c.kind} {c.change}
       </td>
       <td>
         {c.scope && <span className="faint">{c.scope}/</span>}

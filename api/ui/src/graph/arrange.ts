@@ -22,7 +22,7 @@ export interface DrawnEdge {
   from: number
   to: number
   label?: string
-  kind?: 'after' | 'undo'
+  kind?: 'dependency' | 'compensation'
   back: boolean
   points: number[]
 }
@@ -58,19 +58,19 @@ export function arrange(graph: Graph, wishes: Wishes): Drawing {
     const boxes: Box[] = [],
       known = new Set<number>()
     const scope = graph.scopes.find(s => s.scope === path)
-    for (let i = scope?.first ?? 0; i < (scope ? scope.first + scope.nodes : 0); i++) {
+    for (let i = scope?.first_node ?? 0; i < (scope ? scope.first_node + scope.node_count : 0); i++) {
       const n = graph.nodes[i]
-      if (n.ghost && !wishes.ghosts) continue
+      if (n.generated && !wishes.ghosts) continue
       known.add(i)
-      let size = n.ghost ? ghost : card
-      if (n.inside !== undefined && open.has(n.inside)) {
-        const within = scopeOf(n.inside)
-        inner.set(n.inside, within)
+      let size = n.generated ? ghost : card
+      if (n.inner_scope !== undefined && open.has(n.inner_scope)) {
+        const within = scopeOf(n.inner_scope)
+        inner.set(n.inner_scope, within)
         size = { w: Math.max(card.w, within.w + 2 * pad), h: within.h + head + pad }
       }
       boxes.push({ id: String(i), ...size })
     }
-    const edges = shown.filter(e => e.kind !== 'undo' && known.has(e.from) && known.has(e.to))
+    const edges = shown.filter(e => e.kind !== 'compensation' && known.has(e.from) && known.has(e.to))
     const placed = layout(boxes, edges.map(lineOf))
     return {
       w: placed.w,
@@ -82,13 +82,13 @@ export function arrange(graph: Graph, wishes: Wishes): Drawing {
         y: b.y,
         w: b.w,
         h: b.h,
-        open: open.has(graph.nodes[Number(b.id)].inside ?? '\n'),
+        open: open.has(graph.nodes[Number(b.id)].inner_scope ?? '\n'),
       })),
       edges: placed.routes.map(r => ({
         from: Number(r.from),
         to: Number(r.to),
         label: r.label,
-        kind: r.dashed ? 'after' : undefined,
+        kind: r.dashed ? 'dependency' : undefined,
         back: r.back,
         points: r.points,
       })),
@@ -111,7 +111,7 @@ function row(d: Drawing, above: Drawing, edges: GraphEdge[]): Drawing {
   const wish = (n: Drawn) =>
     Math.min(
       above.w,
-      ...edges.flatMap(e => (e.kind === 'undo' && e.to === n.i ? [at.get(e.from) ?? above.w] : [])),
+      ...edges.flatMap(e => (e.kind === 'compensation' && e.to === n.i ? [at.get(e.from) ?? above.w] : [])),
     )
   let x = 0
   const nodes = d.nodes
@@ -138,7 +138,7 @@ function unfolded(outer: Drawing, graph: Graph, inner: Map<string, Drawing>): Dr
   const all: Drawing = { ...outer, nodes: [], edges: [...outer.edges] }
   for (const n of outer.nodes) {
     all.nodes.push(n)
-    const within = n.open ? inner.get(graph.nodes[n.i].inside!) : undefined
+    const within = n.open ? inner.get(graph.nodes[n.i].inner_scope!) : undefined
     if (!within) continue
     const deep = moved(unfolded(within, graph, inner), n.x + pad, n.y + head)
     all.nodes.push(...deep.nodes)
@@ -165,12 +165,12 @@ function closing(all: Drawing, lane: Drawing, edges: GraphEdge[]): Drawing {
   const undo = edges.flatMap((e): DrawnEdge[] => {
     const from = at.get(e.from),
       to = at.get(e.to)
-    if (e.kind !== 'undo' || !from || !to) return []
+    if (e.kind !== 'compensation' || !from || !to) return []
     return [
       {
         from: e.from,
         to: e.to,
-        kind: 'undo',
+        kind: 'compensation',
         back: false,
         points: [from.x + from.w / 2, from.y + from.h, to.x + to.w / 2, to.y],
       },
@@ -201,12 +201,12 @@ function closing(all: Drawing, lane: Drawing, edges: GraphEdge[]): Drawing {
 function bridged(graph: Graph): GraphEdge[] {
   const outs = new Map<number, GraphEdge[]>()
   for (const e of graph.edges) {
-    if (graph.nodes[e.from].ghost) outs.set(e.from, [...(outs.get(e.from) ?? []), e])
+    if (graph.nodes[e.from].generated) outs.set(e.from, [...(outs.get(e.from) ?? []), e])
   }
   const found: GraphEdge[] = []
   const seen = new Set<string>()
   const follow = (e: GraphEdge, to: number, passed: Set<number>) => {
-    if (to < 0 || !graph.nodes[to].ghost) {
+    if (to < 0 || !graph.nodes[to].generated) {
       const name = `${e.from} ${to} ${e.kind} ${e.action}`
       if (!seen.has(name)) found.push({ ...e, to })
       seen.add(name)
@@ -217,7 +217,7 @@ function bridged(graph: Graph): GraphEdge[] {
     for (const next of outs.get(to) ?? []) follow(e, next.to, passed)
   }
   for (const e of graph.edges) {
-    if (!graph.nodes[e.from].ghost) follow(e, e.to, new Set())
+    if (!graph.nodes[e.from].generated) follow(e, e.to, new Set())
   }
   return found
 }

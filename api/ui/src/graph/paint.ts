@@ -111,7 +111,7 @@ function edges(
       c.beginPath()
       for (const e of drawing.edges) {
         if (
-          (e.kind === 'undo') !== dashed ||
+          (e.kind === 'compensation') !== dashed ||
           looks.taken(e.from, e.to) !== taken ||
           !inSight(e, seen)
         )
@@ -154,7 +154,7 @@ function inSight(e: DrawnEdge, seen: Seen): boolean {
 function trace(c: CanvasRenderingContext2D, e: DrawnEdge) {
   const p = e.points
   c.moveTo(p[0], p[1])
-  if (e.kind === 'undo') {
+  if (e.kind === 'compensation') {
     const mid = (p[1] + p[3]) / 2
     c.bezierCurveTo(p[0], mid, p[2], mid, p[2], p[3])
     return
@@ -170,7 +170,7 @@ function tip(c: CanvasRenderingContext2D, e: DrawnEdge) {
   const p = e.points,
     x = p[p.length - 2],
     y = p[p.length - 1]
-  const [dx, dy] = e.kind === 'undo' ? [0, 1] : e.back ? [-1, 0] : [1, 0]
+  const [dx, dy] = e.kind === 'compensation' ? [0, 1] : e.back ? [-1, 0] : [1, 0]
   c.beginPath()
   c.moveTo(x, y)
   c.lineTo(x - 7 * dx - 4 * dy, y - 7 * dy - 4 * dx)

@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { Answer, Answered, Question, ShownValue } from '../api.gen'
+import type { ApprovalAnswer, AnsweredApproval, ApprovalDetails, ApprovalValue } from '../api.gen'
 import { answersAs, setAnswersAs } from '../data/approvals'
 import { call } from '../data/call'
 import { useMay } from '../data/me'
@@ -58,7 +58,7 @@ function Decide({ id, answers, token }: { id: string; answers: boolean; token?: 
           ),
   })
   const act = useMutation({
-    mutationFn: (body: Answer) =>
+    mutationFn: (body: ApprovalAnswer) =>
       token === undefined
         ? call('POST /v1/approvals/{approval}', { path, body })
         : call('POST /v1/approve/{approval}', { path, header, body }),
@@ -103,16 +103,16 @@ function Decide({ id, answers, token }: { id: string; answers: boolean; token?: 
               </Link>
             </>
           )}
-          , <Rich text={t.waiting} parts={{ time: <Since at={q.since} /> }} />
-          {q.until && q.state === 'open' && (
+          , <Rich text={t.waiting} parts={{ time: <Since at={q.waiting_since} /> }} />
+          {q.deadline && q.state === 'open' && (
             <>
-              , <Rich text={t.due} parts={{ time: <When at={q.until} /> }} />
+              , <Rich text={t.due} parts={{ time: <When at={q.deadline} /> }} />
             </>
           )}
           {q.assignees && <>, {t.assignees(q.assignees)}</>}
         </p>
         {q.text && <p className="asked">{q.text}</p>}
-        {q.show?.map(v => (
+        {q.values?.map(v => (
           <section key={v.name} aria-label={v.name}>
             <h2>{v.name}</h2>
             <Shown of={v} task={token === undefined ? q.task : undefined} />
@@ -132,7 +132,7 @@ function Decide({ id, answers, token }: { id: string; answers: boolean; token?: 
 }
 
 /** Shown shows a value of the task. A user with only a link cannot read all of a large value. */
-function Shown({ of, task }: { of: ShownValue; task?: string }) {
+function Shown({ of, task }: { of: ApprovalValue; task?: string }) {
   if (task)
     return <Part of={of.value} label={of.name} all={`/v1/tasks/${encodeURIComponent(task)}`} />
   const told = of.value as Wrapped
@@ -140,14 +140,14 @@ function Shown({ of, task }: { of: ShownValue; task?: string }) {
 }
 
 /** Outcome shows the decision and its author. Another user may have answered first. */
-function Outcome({ of }: { of: Answered | Question }) {
-  if (of.state === 'over') return <Empty title={t.undecided}>{t.undecidedText}</Empty>
+function Outcome({ of }: { of: AnsweredApproval | ApprovalDetails }) {
+  if (of.state === 'ended') return <Empty title={t.undecided}>{t.undecidedText}</Empty>
   return (
     <div role="status" className="outcome">
       <p>
-        {'counts' in of && !of.counts && t.conflict}
+        {'accepted' in of && !of.accepted && t.conflict}
         <strong>{of.action || t.answered}</strong>
-        {t.by(of.by)}
+        {t.by(of.answered_by)}
         <When at={of.ended_at} />
       </p>
       {of.comment && <p className="asked">{of.comment}</p>}
@@ -161,10 +161,10 @@ function Answers({
   busy,
   send,
 }: {
-  question: Question
+  question: ApprovalDetails
   fixed?: string
   busy: boolean
-  send: (a: Answer) => void
+  send: (a: ApprovalAnswer) => void
 }) {
   const fields = q.form === undefined ? undefined : fieldsOf(q.form)
   const [form, setForm] = useState<Record<string, string>>(() =>
@@ -174,9 +174,9 @@ function Answers({
     [comment, setComment] = useState(''),
     [by, setBy] = useState(answersAs)
   const made = paramsOf(fields, form, text)
-  const answer = (a: Answer) => {
+  const answer = (a: ApprovalAnswer) => {
     if (!fixed) setAnswersAs(by)
-    send({ ...a, comment: comment || undefined, by: fixed ? undefined : by || undefined })
+    send({ ...a, comment: comment || undefined, answered_by: fixed ? undefined : by || undefined })
   }
   return (
     <form

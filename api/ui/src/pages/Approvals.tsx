@@ -32,7 +32,7 @@ export function Approvals() {
         signal,
       ),
     // the server searches a limited number at a time and continues on request
-    getNextPageParam: page => page.searched_to && page.next,
+    getNextPageParam: page => page.searched_until && page.next,
   })
   const rows = useRef<HTMLUListElement>(null)
   const step = (by: number) => {
@@ -76,7 +76,7 @@ export function Approvals() {
         <label>
           {t.state}{' '}
           <select value={state} onChange={e => setState(e.target.value as Approval['state'])}>
-            {(['open', 'answered', 'over'] as const).map(s => (
+            {(['open', 'answered', 'ended'] as const).map(s => (
               <option key={s} value={s}>
                 {t.states[s]}
               </option>
@@ -94,7 +94,7 @@ export function Approvals() {
           <Row key={a.id} of={a} />
         ))}
       </ul>
-      {last?.searched_to && (
+      {last?.searched_until && (
         <button
           className="quiet"
           disabled={found.isFetchingNextPage}
@@ -102,11 +102,11 @@ export function Approvals() {
         >
           <Rich
             text={state === 'open' ? t.searchAfter : t.searchBefore}
-            parts={{ time: <When at={last.searched_to} /> }}
+            parts={{ time: <When at={last.searched_until} /> }}
           />
         </button>
       )}
-      {last?.next && !last.searched_to && <p className="faint">{t.more}</p>}
+      {last?.next && !last.searched_until && <p className="faint">{t.more}</p>}
     </div>
   )
 }
@@ -137,17 +137,17 @@ function Row({ of: a }: { of: Approval }) {
           {a.task.slice(0, 18)}…
         </Link>
         <span className="faint">
-          <Since at={a.since} />
+          <Since at={a.waiting_since} />
         </span>
-        {a.until && a.state === 'open' && (
+        {a.deadline && a.state === 'open' && (
           <span className="faint">
-            {t.due} <When at={a.until} />
+            {t.due} <When at={a.deadline} />
           </span>
         )}
         {a.state !== 'open' && (
           <span>
             {a.action || t.states[a.state]}
-            {a.by && t.by(a.by)} <When at={a.ended_at} />
+            {a.answered_by && t.by(a.answered_by)} <When at={a.ended_at} />
           </span>
         )}
       </div>

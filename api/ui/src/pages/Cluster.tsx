@@ -76,7 +76,7 @@ export function Cluster() {
                   <td>
                     <span className="swatch" style={{ background: hue(m.incarnation) }} />
                     <b>{m.name}</b>
-                    {m.answers && <span className="faint">{t.answers}</span>}
+                    {m.current && <span className="faint">{t.answers}</span>}
                     <br />
                     <span className="faint mono">{m.url}</span>
                   </td>
@@ -89,8 +89,8 @@ export function Cluster() {
                   </td>
                   <td className="number">{span(m.lease_ms)}</td>
                   <td className="number">{m.shards}</td>
-                  <td className="number">{m.active.toLocaleString('en')}</td>
-                  <td className="number">{m.resting.toLocaleString('en')}</td>
+                  <td className="number">{m.active_tasks.toLocaleString('en')}</td>
+                  <td className="number">{m.idle_tasks.toLocaleString('en')}</td>
                 </tr>
               ))}
             </tbody>
@@ -111,7 +111,7 @@ export function Cluster() {
               <i
                 key={s.shard}
                 style={{ background: hue(s.owner) }}
-                title={t.shard(s.shard, s.member, s.active, s.resting)}
+                title={t.shard(s.shard, s.member, s.active_tasks, s.idle_tasks)}
               />
             ))}
           </div>

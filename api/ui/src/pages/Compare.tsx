@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { Comparison, TaskSummary, VisitPair, VisitTold } from '../api.gen'
+import type { Comparison, TaskSummary, VisitComparison, VisitSummary } from '../api.gen'
 import { call } from '../data/call'
 import type { CompareView } from '../data/search'
 import { between, span } from '../data/time'
@@ -90,14 +90,14 @@ function Pick({ a, b }: CompareView) {
 function Told({ told, view }: { told: Comparison; view: CompareView }) {
   const go = useNavigate()
   const shown = view.different
-    ? told.visits.filter(p => !p.a || !p.b || p.differs.length > 0)
+    ? told.visits.filter(p => !p.task || !p.other || p.differences.length > 0)
     : told.visits
   return (
     <section className="section" aria-label={words.label}>
-      <Side name={words.a} task={told.a} />
-      <Side name={words.b} task={told.b} />
+      <Side name={words.a} task={told.task} />
+      <Side name={words.b} task={told.other} />
       <p className="facts" role="status">
-        <span>{words.summary(told.same, told.different, told.only_a, told.only_b)}</span>
+        <span>{words.summary(told.same, told.different, told.only_in_task, told.only_in_other)}</span>
         <label>
           <input
             type="checkbox"
@@ -112,7 +112,7 @@ function Told({ told, view }: { told: Comparison; view: CompareView }) {
           />{' '}
           {words.differentOnly}
         </label>
-        {told.cut && <span>{words.cut}</span>}
+        {told.truncated && <span>{words.cut}</span>}
       </p>
       {told.visits.length > 0 && <MergedGraph told={told} />}
       {shown.length === 0 ? (
@@ -160,8 +160,8 @@ function Side({ name, task: t }: { name: string; task: TaskSummary }) {
   )
 }
 
-function Row({ pair: p }: { pair: VisitPair }) {
-  const time = (v?: VisitTold) => (v && v.duration_ms > 0 ? span(v.duration_ms) : '')
+function Row({ pair: p }: { pair: VisitComparison }) {
+  const time = (v?: VisitSummary) => (v && v.duration_ms > 0 ? span(v.duration_ms) : '')
   return (
     <tr>
       <td className="strong">
@@ -170,21 +170,21 @@ function Row({ pair: p }: { pair: VisitPair }) {
         {p.visit > 1 && <span className="faint"> #{p.visit}</span>}
       </td>
       <td>
-        <Went visit={p.a} />
+        <Went visit={p.task} />
       </td>
       <td>
-        <Went visit={p.b} />
+        <Went visit={p.other} />
       </td>
-      <td className="number">{time(p.a)}</td>
-      <td className="number">{time(p.b)}</td>
+      <td className="number">{time(p.task)}</td>
+      <td className="number">{time(p.other)}</td>
       <td>
-        {!p.a ? words.onlyB : !p.b ? words.onlyA : p.differs.join(', ')}
-        {p.a && p.b && p.differs.includes('output') && (
-          <div className="mono faint">{words.pair(p.a.output ?? '', p.b.output ?? '')}</div>
+        {!p.task ? words.onlyB : !p.other ? words.onlyA : p.differences.join(', ')}
+        {p.task && p.other && p.differences.includes('output') && (
+          <div className="mono faint">{words.pair(p.task.output ?? '', p.other.output ?? '')}</div>
         )}
-        {p.differs.includes('error') && (
+        {p.differences.includes('error') && (
           <div className="mono faint">
-            {words.pair(p.a?.error || p.a?.reason || '', p.b?.error || p.b?.reason || '')}
+            {words.pair(p.task?.error || p.task?.reason || '', p.other?.error || p.other?.reason || '')}
           </div>
         )}
       </td>
@@ -192,7 +192,7 @@ function Row({ pair: p }: { pair: VisitPair }) {
   )
 }
 
-function Went({ visit: v }: { visit?: VisitTold }) {
+function Went({ visit: v }: { visit?: VisitSummary }) {
   if (!v) return <span className="faint">{words.missing}</span>
   return (
     <>

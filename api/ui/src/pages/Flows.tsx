@@ -132,7 +132,7 @@ function Row({ flow: f }: { flow: Flow }) {
       </td>
       <td className="number">{ended && span(s.tasks.duration.p50_ms)}</td>
       <td className="number">{ended && span(s.tasks.duration.p95_ms)}</td>
-      <td className="time">{s?.next && <When at={s.next} />}</td>
+      <td className="time">{s?.next_at && <When at={s.next_at} />}</td>
       <td className="number">
         <Link
           to="/flows/$flow"
@@ -152,7 +152,7 @@ function Row({ flow: f }: { flow: Flow }) {
 function Newest({ of }: { of: FlowSummary }) {
   return (
     <span className="newest">
-      {of.newest
+      {of.latest_tasks
         .slice(0, 10)
         .reverse()
         .map(({ id, state }) => (

@@ -26,8 +26,8 @@ const tones: Record<Met, string> = {
  * marked.
  */
 export function MergedGraph({ told }: { told: Comparison }) {
-  const a = usePlan(told.a),
-    b = usePlan(told.b)
+  const a = usePlan(told.task),
+    b = usePlan(told.other)
   if (a.isError || b.isError) return <Trouble error={a.error ?? b.error} />
   if (!a.data || !b.data) return <Loading />
   return <Both a={a.data} b={b.data} told={told} />

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import type { FailureGroup, ListedTasks, Overview as Told, Queue } from '../api.gen'
+import type { FailureGroup, TaskQuery, Overview as Told, Queue } from '../api.gen'
 import { call } from '../data/call'
 import { usePrefs } from '../data/prefs'
 import { filterOf } from '../data/search'
@@ -37,7 +37,7 @@ export function Overview() {
         <h1>{t.title}</h1>
         {found.isError && (
           <span className="tone-failed">
-            {t.staleBefore} <When at={o.now} />. {outdated(found.error)}
+            {t.staleBefore} <When at={o.store_time} />. {outdated(found.error)}
           </span>
         )}
       </div>
@@ -49,19 +49,19 @@ export function Overview() {
         ))}
       </ul>
       <Recent of={o.recent} />
-      <Failing of={o.failing} />
-      <Slow of={o.slow} />
-      <Queues queues={o.queues} services={o.services} />
+      <Failing of={o.recent_failures} />
+      <Slow of={o.slower_flows} />
+      <Queues queues={o.queues} services={o.queue_count} />
       <Crew of={o} />
     </div>
   )
 }
 
-export function tally(n: ListedTasks): string {
+export function tally(n: TaskQuery): string {
   return atLeast(n.count, !n.exact)
 }
 
-function Tile({ state, of, name }: { state: string; of: ListedTasks; name: string }) {
+function Tile({ state, of, name }: { state: string; of: TaskQuery; name: string }) {
   return (
     <Link
       to="/tasks"
@@ -115,7 +115,7 @@ function Recent({ of }: { of: Told['recent'] }) {
   )
 }
 
-function Failing({ of }: { of: Told['failing'] }) {
+function Failing({ of }: { of: Told['recent_failures'] }) {
   return (
     <section className="section" aria-label={t.failures}>
       <h2>
@@ -167,15 +167,15 @@ function Failure({ of: g }: { of: FailureGroup }) {
         </Link>
       </td>
       <td className="time">
-        <Link to="/tasks/$task" params={{ task: g.newest }}>
-          <When at={g.at} />
+        <Link to="/tasks/$task" params={{ task: g.latest_task }}>
+          <When at={g.failed_at} />
         </Link>
       </td>
     </tr>
   )
 }
 
-function Slow({ of }: { of: Told['slow'] }) {
+function Slow({ of }: { of: Told['slower_flows'] }) {
   if (of.length === 0) return null
   return (
     <section className="section" aria-label={t.slower}>
@@ -238,7 +238,7 @@ function Crew({ of: { workers, members } }: { of: Told }) {
   ]
   if (members)
     facts.push(
-      ['living', members.living, t.membersLiving, '/cluster'],
+      ['living', members.alive, t.membersLiving, '/cluster'],
       ['draining', members.draining, t.membersDraining, '/cluster'],
       ['overdue', members.overdue, t.membersOverdue, '/cluster'],
     )

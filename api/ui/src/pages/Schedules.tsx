@@ -122,7 +122,7 @@ function Row({ schedule: s }: { schedule: Schedule }) {
         </td>
         <td>
           {s.enabled ? (
-            <State state="living" word={t.enabled} />
+            <State state="alive" word={t.enabled} />
           ) : (
             <State state="paused" word={t.disabled} />
           )}
@@ -136,8 +136,8 @@ function Row({ schedule: s }: { schedule: Schedule }) {
           <code>{s.cron ?? t.every(s.every ?? '')}</code>
           {s.cron && <span className="faint"> {s.timezone}</span>}
         </td>
-        <td className="time" title={exact(s.next)}>
-          <When at={s.next} />
+        <td className="time" title={exact(s.next_at)}>
+          <When at={s.next_at} />
         </td>
         <td>
           {s.last_task ? (
@@ -151,10 +151,10 @@ function Row({ schedule: s }: { schedule: Schedule }) {
         </td>
         <td className="number">
           <Link to="/tasks" search={{ label: [`schedule:${s.name}`] }}>
-            {digits(s.begun)}
+            {digits(s.started_count)}
           </Link>
         </td>
-        <td className="number">{digits(s.skipped)}</td>
+        <td className="number">{digits(s.skipped_count)}</td>
         <td className="number">
           <May call="POST /v1/schedules/{schedule}/trigger">
             <span className="acts">
@@ -183,7 +183,7 @@ function Row({ schedule: s }: { schedule: Schedule }) {
 
 function Next({ schedule: s }: { schedule: Schedule }) {
   const slots = useQuery({
-    queryKey: ['slots', s.name, s.next],
+    queryKey: ['slots', s.name, s.next_at],
     queryFn: ({ signal }) =>
       call(
         'GET /v1/schedules/{schedule}/next',

@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { CreateToken, Token } from '../api.gen'
+import type { TokenRequest, Token } from '../api.gen'
 import { note } from '../data/acts'
 import { call } from '../data/call'
 import { useMay, useMe } from '../data/me'
@@ -186,7 +186,7 @@ const times: [string, number][] = [
 
 function NewToken() {
   const queries = useQueryClient()
-  const [asked, setAsked] = useState<CreateToken>({ name: '', role: 'viewer', expires_in_ms: 0 })
+  const [asked, setAsked] = useState<TokenRequest>({ name: '', role: 'viewer', expires_in_ms: 0 })
   const make = useMutation({
     mutationFn: () => call('POST /v1/tokens', { body: asked }),
     onSuccess: () => {

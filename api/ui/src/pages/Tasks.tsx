@@ -80,7 +80,7 @@ function StateLinks({ filter }: { filter: TaskFilter }) {
         >
           <Sign state={s} size={14} />
           {s}
-          {of(s) && tally(of(s)!.count, of(s)!.more)}
+          {of(s) && tally(of(s)!.count, of(s)!.truncated)}
         </Link>
       ))}
     </nav>
@@ -106,8 +106,8 @@ function Chips({ filter }: { filter: TaskFilter }) {
     <div className="chips" role="group" aria-label={words.filters}>
       {filter.state &&
         chip(words.state, filter.state.join(words.or), { ...filter, state: undefined })}
-      {filter.waits &&
-        chip(words.waits, filter.waits.join(words.or), { ...filter, waits: undefined })}
+      {filter.waiting_for &&
+        chip(words.waits, filter.waiting_for.join(words.or), { ...filter, waiting_for: undefined })}
       {filter.queued && chip(words.queued, filter.queued, { ...filter, queued: undefined })}
       {filter.flow && chip(words.flow, filter.flow, { ...filter, flow: undefined })}
       {filter.label?.map(l =>

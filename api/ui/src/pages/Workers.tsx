@@ -1,7 +1,7 @@
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { getRouteApi } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { KnownWorker, PageKnownWorker, PageQueue, Queue } from '../api.gen'
+import type { Worker, PageWorker, PageQueue, Queue } from '../api.gen'
 import { note } from '../data/acts'
 import { call } from '../data/call'
 import { May } from '../data/me'
@@ -32,7 +32,7 @@ export function Workers() {
     initialPageParam: '',
     queryFn: ({ pageParam, signal }) =>
       call('GET /v1/workers', { query: { limit: 500, cursor: pageParam || undefined } }, signal),
-    getNextPageParam: (page: PageKnownWorker) => page.next || undefined,
+    getNextPageParam: (page: PageWorker) => page.next || undefined,
   })
   const queues = useQuery({
     queryKey: ['queues'],
@@ -133,7 +133,7 @@ function Queues({ of: { items: queues, next } }: { of: PageQueue }) {
   )
 }
 
-function WorkerRow({ worker: w }: { worker: KnownWorker }) {
+function WorkerRow({ worker: w }: { worker: Worker }) {
   const queries = useQueryClient()
   const [asks, setAsks] = useState(false)
   const forget = useMutation({
@@ -150,7 +150,7 @@ function WorkerRow({ worker: w }: { worker: KnownWorker }) {
       <td>
         <State state={w.state} />
       </td>
-      <td>{w.url?.startsWith('http') ? <span title={w.url}>{t.push}</span> : t.pull}</td>
+      <td><span title={w.url}>{t.types[w.type]}</span></td>
       <td>
         {w.services.map(s => (
           <span key={s} className="label">
@@ -167,7 +167,7 @@ function WorkerRow({ worker: w }: { worker: KnownWorker }) {
       </td>
       <td className="number">{w.load}</td>
       <td className="time">
-        <When at={w.last_heartbeat} />
+        <When at={w.last_heartbeat_at} />
       </td>
       <td className="number">
         <May call="DELETE /v1/workers/{worker}">

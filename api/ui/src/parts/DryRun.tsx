@@ -1,5 +1,5 @@
 import { useMutation } from '@tanstack/react-query'
-import type { Foresight } from '../api.gen'
+import type { Preview } from '../api.gen'
 import { becomes, inAll, named } from './foreseen'
 import { Trouble } from './Told'
 import { texts } from '../texts'
@@ -12,7 +12,7 @@ const t = texts.dryRun
  */
 export function useDryRun(
   about: unknown,
-  ask: () => Promise<Foresight | undefined>,
+  ask: () => Promise<Preview | undefined>,
   disabled = false,
 ) {
   const of = JSON.stringify(about)
@@ -36,7 +36,7 @@ export function useDryRun(
   }
 }
 
-function Steps({ told }: { told: Foresight }) {
+function Steps({ told }: { told: Preview }) {
   return (
     <div className="foreseen" role="region" aria-label={t.region} tabIndex={0}>
       <table>

@@ -39,7 +39,7 @@ export function QueueTable({ queues, meant }: { queues: Queue[]; meant?: string 
                 </Link>
               </td>
               <td className="time">
-                <When at={q.oldest} />
+                <When at={q.oldest_at} />
               </td>
               <td>
                 {q.workers > 0 ? (

@@ -11,7 +11,7 @@ const looks: Record<string, { tone: string; sign: string }> = {
   completed: { tone: 'completed', sign: 'check' },
   ok: { tone: 'completed', sign: 'check' },
   online: { tone: 'completed', sign: 'check' },
-  living: { tone: 'completed', sign: 'check' },
+  alive: { tone: 'completed', sign: 'check' },
   failed: { tone: 'failed', sign: 'cross' },
   error: { tone: 'failed', sign: 'cross' },
   timeout: { tone: 'failed', sign: 'clock' },

@@ -15,25 +15,25 @@ export function Trouble({ error, again }: { error: unknown; again?: () => void }
     <div className="trouble" role="alert">
       <Icon name="alert" />
       <div>
-        <strong>{p?.what ?? (error instanceof Error ? error.message : String(error))}</strong>
+        <strong>{p?.message ?? (error instanceof Error ? error.message : String(error))}</strong>
         {p?.hint && <p>{p.hint}</p>}
-        {p?.faults?.map((f, i) => (
+        {p?.errors?.map((f, i) => (
           <p key={i}>
-            <code>{f.where}</code> {f.what}
+            <code>{f.field}</code> {f.message}
           </p>
         ))}
         {error instanceof Away && again && <p>{t.retrying}</p>}
-        {(p?.where || p?.request) && (
+        {(p?.field || p?.request_id) && (
           <details className="faint">
             <summary>{t.details}</summary>
-            {p.where && (
+            {p.field && (
               <div>
-                {t.at} <code>{p.where}</code>
+                {t.at} <code>{p.field}</code>
               </div>
             )}
-            {p.request && (
+            {p.request_id && (
               <div>
-                {t.request} <code>{p.request}</code>
+                {t.request} <code>{p.request_id}</code>
               </div>
             )}
           </details>

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import type { Cancel } from '../api.gen'
+import type { CancelRequest } from '../api.gen'
 import { Ask } from '../parts/Ask'
 import { parse } from '../data/json'
 import { texts } from '../texts'
@@ -13,7 +13,7 @@ export function CancelAsk({
   cancel,
 }: {
   close: () => void
-  cancel: (body: Cancel) => void
+  cancel: (body: CancelRequest) => void
 }) {
   const [how, setHow] = useState('now')
   return (
@@ -44,7 +44,7 @@ export function CancelAsk({
           type="button"
           className="danger"
           onClick={e => {
-            cancel({ gently: how === 'gently' || undefined, force: how === 'force' || undefined })
+            cancel({ graceful: how === 'graceful' || undefined, force: how === 'force' || undefined })
             e.currentTarget.closest('dialog')?.close()
           }}
         >

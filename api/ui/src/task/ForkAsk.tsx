@@ -18,14 +18,14 @@ export function ForkAsk({ task, at, close }: { task: string; at: number; close: 
   const plan = useQuery({
     queryKey: ['task', task, 'fork', at],
     queryFn: () =>
-      call('POST /v1/tasks/{task}/fork', { path: { task }, body: { at, dry_run: true } }),
+      call('POST /v1/tasks/{task}/fork', { path: { task }, body: { at_seq: at, dry_run: true } }),
   })
-  const dry = useDryRun(at, async () => plan.data?.foresight, !plan.data)
+  const dry = useDryRun(at, async () => plan.data?.preview, !plan.data)
   const start = async () => {
     try {
       const made = await call('POST /v1/tasks/{task}/fork', {
         path: { task },
-        body: { at, idempotency_key: requestID() },
+        body: { at_seq: at, idempotency_key: requestID() },
       })
       note({ text: t.done, task: made.id })
       if (made.id) void go({ to: '/tasks/$task', params: { task: made.id } })
@@ -40,7 +40,7 @@ export function ForkAsk({ task, at, close }: { task: string; at: number; close: 
       ) : !plan.data ? (
         <Loading />
       ) : (
-        <p>{t.text(plan.data.kept_steps ?? 0, plan.data.again_steps ?? 0)}</p>
+        <p>{t.text(plan.data.kept_count ?? 0, plan.data.rerun_count ?? 0)}</p>
       )}
       {dry.told}
       <div className="buttons">

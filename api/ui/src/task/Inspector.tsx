@@ -117,10 +117,10 @@ export function Inspector({ digest, graph, scope, node, unit, set }: Props) {
             <dd>{here.reason}</dd>
           </div>
         )}
-        {step.data?.waits_for && (
+        {step.data?.waiting_for && (
           <div>
             <dt>{t.waitsFor}</dt>
-            <dd>{step.data.waits_for.join(', ')}</dd>
+            <dd>{step.data.waiting_for.join(', ')}</dd>
           </div>
         )}
         {step.data?.action && (
@@ -361,10 +361,10 @@ function UnitFacts({
             <dd>{exact(u.retry_at)}</dd>
           </div>
         )}
-        {u.note && (
+        {u.status_text && (
           <div>
             <dt>{t.note}</dt>
-            <dd>{u.note}</dd>
+            <dd>{u.status_text}</dd>
           </div>
         )}
       </dl>

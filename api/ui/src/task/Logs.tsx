@@ -141,7 +141,7 @@ function Lines({
                   {l.unit ? `[${l.unit}]` : ''}{' '}
                 </span>
               )}
-              {l.missing && <span className="faint">{t.missing(l.missing.lines)}</span>}
+              {l.omitted && <span className="faint">{t.missing(l.omitted.lines)}</span>}
               {marked(l.text, word).map((p, i) => (p.hit ? <mark key={i}>{p.text}</mark> : p.text))}
               {l.text === '' && '\u00a0'}
             </div>

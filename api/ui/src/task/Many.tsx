@@ -1,6 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { Bulk, BulkRefusal } from '../api.gen'
+import type { BulkRequest, BulkFailure } from '../api.gen'
 import { note, requestID } from '../data/acts'
 import { call } from '../data/call'
 import { useMay } from '../data/me'
@@ -13,7 +13,7 @@ import { texts } from '../texts'
 
 const t = texts.bulk
 
-type Action = Exclude<Bulk['action'], 'fork'>
+type Action = Exclude<BulkRequest['action'], 'fork'>
 const words: Record<Action, { verb: string; done: string }> = t.actions
 
 /**
@@ -49,7 +49,7 @@ interface Came {
   changed: number
   unchanged: number
   refused: number
-  refusals: BulkRefusal[]
+  refusals: BulkFailure[]
 }
 
 function ManyAsk({
@@ -65,7 +65,7 @@ function ManyAsk({
   const { verb, done } = words[action]
   // excludes the tasks that a rerun starts
   const [until] = useState(() => new Date(now()).toISOString())
-  const body = (more: Partial<Bulk>): Bulk => ({
+  const body = (more: Partial<BulkRequest>): BulkRequest => ({
     action,
     filter: { ...(action === 'rerun' ? { created_to: until } : {}), ...asked(filter) },
     ...more,
@@ -86,8 +86,8 @@ function ManyAsk({
         })
         came.changed += part.changed
         came.unchanged += part.unchanged
-        came.refused += part.refused
-        came.refusals.push(...part.refusals.slice(0, 5 - came.refusals.length))
+        came.refused += part.failed
+        came.refusals.push(...part.failures.slice(0, 5 - came.refusals.length))
         cursor = part.next
       }
       return came
@@ -125,7 +125,7 @@ function ManyAsk({
           <ul>
             {came.refusals.map(r => (
               <li key={r.task}>
-                <code>{r.task}</code> {r.what}
+                <code>{r.task}</code> {r.message}
               </li>
             ))}
           </ul>

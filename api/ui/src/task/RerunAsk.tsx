@@ -37,13 +37,13 @@ export function RerunAsk({
       stringify((await call('GET /v1/tasks/{task}', { path: { task: d.task } }, signal)).params, 2),
   })
   const sent = others && text !== undefined ? paramsOf(undefined, {}, text) : {}
-  const body = { newest, ...('params' in sent ? { params: sent.params } : {}) }
+  const body = { latest: newest, ...('params' in sent ? { params: sent.params } : {}) }
   const path = { task: d.task }
   const dry = useDryRun(
     body,
     async () =>
       (await call('POST /v1/tasks/{task}/rerun', { path, body: { ...body, dry_run: true } }))
-        .foresight,
+        .preview,
     Boolean(sent.wrong),
   )
   const start = useMutation({

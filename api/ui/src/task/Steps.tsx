@@ -35,11 +35,11 @@ export function StepsTab({
       return scope.nodes.map((key, i) => ({
         key,
         scope: scope.scope,
-        node: plan && graph?.nodes[plan.first + i],
+        node: plan && graph?.nodes[plan.first_node + i],
         now: nodeNow(digest, scope, i),
       }))
     })
-    .filter(r => (failed ? r.now.state === 'failed' || r.now.failed > 0 : !r.node?.ghost))
+    .filter(r => (failed ? r.now.state === 'failed' || r.now.failed > 0 : !r.node?.generated))
   return (
     <div className="table-box">
       <div className="table-tools">

@@ -29,7 +29,7 @@ export function placed(digest: Digest, graph: Graph): Map<number, Here> {
     const plan = graph.scopes.find(s => s.scope === planned(scope.scope))
     if (!plan) continue
     scope.nodes.forEach((key, i) => {
-      const at = plan.first + i
+      const at = plan.first_node + i
       if (graph.nodes[at]?.key === key)
         found.set(at, { scope: scope.scope, now: nodeNow(digest, scope, i) })
     })
@@ -74,13 +74,13 @@ export function TaskGraph({
   const toggle = (i: number) => {
     const n = graph.nodes[i],
       at = here.get(i)
-    if (n.inside === undefined || !at || at.now.visit === 0) return
-    const path = `${at.scope ? at.scope + '/' : ''}${n.inside.split('/').at(-1)}#${at.now.visit}`
+    if (n.inner_scope === undefined || !at || at.now.visit === 0) return
+    const path = `${at.scope ? at.scope + '/' : ''}${n.inner_scope.split('/').at(-1)}#${at.now.visit}`
     const list = view.open ?? []
-    const isOpen = list.some(p => planned(p) === n.inside)
+    const isOpen = list.some(p => planned(p) === n.inner_scope)
     set({
       open: isOpen
-        ? list.filter(p => planned(p) !== n.inside && !planned(p).startsWith(n.inside + '/'))
+        ? list.filter(p => planned(p) !== n.inner_scope && !planned(p).startsWith(n.inner_scope + '/'))
         : [...list, path],
     })
   }
@@ -116,7 +116,7 @@ export function TaskGraph({
         )
       }
       tools={
-        graph.nodes.some(n => n.ghost) ? (
+        graph.nodes.some(n => n.generated) ? (
           <button aria-pressed={ghosts} onClick={() => setGhosts(!ghosts)} title={t.generatedTitle}>
             {t.generated(ghosts)}
           </button>
@@ -149,7 +149,7 @@ function Card({
         <b className="ellipsis">{node.key}</b>
         <span className="unseen">{wordOf(wordNow(n))}</span>
         {n && n.visit > 1 && <span className="visits">×{n.visit}</span>}
-        {node.inside !== undefined && (
+        {node.inner_scope !== undefined && (
           <span
             className="opener"
             onClick={e => {

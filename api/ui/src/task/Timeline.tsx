@@ -70,11 +70,11 @@ export function TimelineTab({
       <Loading />
     )
   const goesOn = !isOver(digest.state)
-  const at = goesOn ? Math.max(root.to, clock() - root.base) : root.to
-  const end = root.ended < 0 || closing ? at : root.ended
+  const at = goesOn ? Math.max(root.to_ms, clock() - root.base_ms) : root.to_ms
+  const end = root.ended_ms < 0 || closing ? at : root.ended_ms
   const whole: Span = [
     0,
-    Math.max(1, end, ...[...known.values()].map(t => (t.ended < 0 ? at : t.ended))),
+    Math.max(1, end, ...[...known.values()].map(t => (t.ended_ms < 0 ? at : t.ended_ms))),
   ]
   const [from, to] = zoom ?? whole
   const axis = axisOf(
@@ -86,7 +86,7 @@ export function TimelineTab({
   )
   const show = (to: Span | undefined) => set({ zoom: to && to.join('-') })
   const step = (factor: number, move = 0) => show(zoomed([from, to], whole, factor, move))
-  const left = [...known.values()].reduce((sum, t) => sum + (t.left_out ?? 0), 0)
+  const left = [...known.values()].reduce((sum, t) => sum + (t.omitted ?? 0), 0)
   return (
     <div className="timeline" onKeyDown={e => onKey(e, step, show)}>
       <div className="table-tools">
@@ -119,7 +119,7 @@ export function TimelineTab({
 }
 
 function useTimelines(digest: Digest, scopes: string[], zoom: Span | undefined) {
-  const when = (ms: number) => new Date(digest.base + ms).toISOString()
+  const when = (ms: number) => new Date(digest.base_ms + ms).toISOString()
   return useQueries({
     queries: scopes.map(scope => ({
       queryKey: ['task', digest.task, 'timeline', scope, zoom?.join()],
@@ -300,11 +300,11 @@ function Lane({
   select,
   toggle,
 }: LaneProps) {
-  const ended = l.ended < 0 ? now : l.ended,
+  const ended = l.ended_ms < 0 ? now : l.ended_ms,
     waited = waitedFor(l, now)
   const told = [
     wordOf(l.state),
-    t.took(span(ended - l.entered)),
+    t.took(span(ended - l.entered_ms)),
     l.units && l.units > 1 ? t.units(l.units) : '',
     l.failed ? t.failed(l.failed) : '',
     ...waited.map(([what, ms]) => t.waited(span(ms), t.waits[what] ?? what)),
@@ -344,21 +344,21 @@ function Lane({
       <span className="timeline-track" aria-hidden="true">
         <i
           className={`lane-of tone-${toneOf(l.state)}${critical ? ' critical' : ''}`}
-          style={place(axis, l.entered, ended)}
+          style={place(axis, l.entered_ms, ended)}
         />
         {l.waits?.map((w, i) => (
-          <i key={i} className="wait-of" style={place(axis, w.start, w.end < 0 ? now : w.end)} />
+          <i key={i} className="wait-of" style={place(axis, w.started_ms, w.ended_ms < 0 ? now : w.ended_ms)} />
         ))}
         {l.attempts?.map(a => (
           <i
             key={`${a.unit}.${a.attempt}`}
             className={`attempt-of tone-${toneOf(a.state)}`}
-            style={place(axis, a.begun ?? a.start, a.end < 0 ? now : a.end)}
+            style={place(axis, a.claimed_ms ?? a.started_ms, a.ended_ms < 0 ? now : a.ended_ms)}
           />
         ))}
         {l.bins && <Density row={l} axis={axis} />}
       </span>
-      <span className="number">{span(ended - l.entered)}</span>
+      <span className="number">{span(ended - l.entered_ms)}</span>
     </li>
   )
 }
@@ -370,8 +370,8 @@ function Density({ row: l, axis }: { row: TimelineRow['lane']; axis: Axis }) {
     l
       .bins!.filter(b => of(b) > 0)
       .map(b => {
-        const x = 1000 * axis.at(b.t),
-          w = Math.max(1.5, 1000 * axis.at(b.t + (l.bin_ms ?? 1)) - x),
+        const x = 1000 * axis.at(b.at_ms),
+          w = Math.max(1.5, 1000 * axis.at(b.at_ms + (l.bin_ms ?? 1)) - x),
           h = Math.max(2, (18 * of(b)) / most)
         return `M${x} ${20 - h}h${w}V20h-${w}z`
       })

@@ -38,8 +38,8 @@ export function Waits({
   return (
     <section className="waits" aria-label={t.title}>
       {(all ? real : real.slice(0, shown)).map(w => (
-        <div key={`${w.scope}\n${w.node}\n${w.unit}\n${w.visit}\n${w.for}`} className="wait">
-          <Icon name={icons[w.for] ?? 'clock'} />
+        <div key={`${w.scope}\n${w.node}\n${w.unit}\n${w.visit}\n${w.kind}`} className="wait">
+          <Icon name={icons[w.kind] ?? 'clock'} />
           {w.node && (
             <button className="link" onClick={() => select(w)}>
               {w.scope ? `${w.scope}/` : ''}
@@ -47,16 +47,16 @@ export function Waits({
             </button>
           )}
           <span>{w.text}</span>
-          {w.before !== undefined && <span className="faint">{t.before(w.before)}</span>}
+          {w.ahead !== undefined && <span className="faint">{t.before(w.ahead)}</span>}
           {w.workers !== undefined && <Able workers={w.workers} />}
-          {w.since && (
+          {w.waiting_since && (
             <span className="faint">
-              <Since at={w.since} />
+              <Since at={w.waiting_since} />
             </span>
           )}
-          {w.until && (
+          {w.deadline && (
             <span className="faint">
-              {t.due} <When at={w.until} />
+              {t.due} <When at={w.deadline} />
             </span>
           )}
           <Help task={task} wait={w} />
@@ -97,12 +97,12 @@ function Help({ task, wait: w }: { task: string; wait: Wait }) {
   const [asks, setAsks] = useState(false)
   const key = keyOf(w)
   const may = useMay()
-  const held = w.for === 'resume' && w.node // the step itself is held; otherwise the task is paused
+  const held = w.kind === 'resume' && w.node // the step itself is held; otherwise the task is paused
   const helps = held
     ? 'release'
-    : w.for === 'resume'
+    : w.kind === 'resume'
       ? 'resume'
-      : w.for === 'completion'
+      : w.kind === 'manual'
         ? 'complete'
         : 'signal'
   if (!may(`POST /v1/tasks/{task}/${helps}` as const)) return null
@@ -124,7 +124,7 @@ function Help({ task, wait: w }: { task: string; wait: Wait }) {
         {t.release}
       </button>
     )
-  if (w.for === 'resume')
+  if (w.kind === 'resume')
     return (
       <button
         className="primary"
@@ -134,7 +134,7 @@ function Help({ task, wait: w }: { task: string; wait: Wait }) {
         {texts.task.resume}
       </button>
     )
-  if (w.for === 'approval' && key) {
+  if (w.kind === 'approval' && key) {
     return (
       <span className="acts">
         <button className="primary" disabled={act.isPending} onClick={() => send(true, t.approved)}>
@@ -146,7 +146,7 @@ function Help({ task, wait: w }: { task: string; wait: Wait }) {
       </span>
     )
   }
-  if (w.for === 'signal' && key) {
+  if (w.kind === 'signal' && key) {
     return (
       <>
         <button disabled={act.isPending} onClick={() => setAsks(true)}>
@@ -162,7 +162,7 @@ function Help({ task, wait: w }: { task: string; wait: Wait }) {
       </>
     )
   }
-  if (w.for === 'completion' && w.node) return <Complete task={task} wait={w} />
+  if (w.kind === 'manual' && w.node) return <Complete task={task} wait={w} />
   return null
 }
 

@@ -75,7 +75,7 @@ export async function seed(m) {
   tasks.waiting = await m.start('order', order(3), { labels: { customer: 'ada', region: 'north' } })
   tasks.queued = await m.start('nightly', { size: 400, parts: [1, 2, 3, 4, 5, 6, 7, 8] })
   tasks.paused = await m.start('order', order(4))
-  const waits = (id, kind) => until(async () => (await m.api('GET', `/v1/tasks/${id}/waiting`)).waits.some(w => w.for === kind), `${id} waits for ${kind}`)
+  const waits = (id, kind) => until(async () => (await m.api('GET', `/v1/tasks/${id}/waiting`)).waits.some(w => w.kind === kind), `${id} waits for ${kind}`)
   for (const id of [tasks.approved, tasks.refused, tasks.waiting, tasks.paused]) await waits(id, 'approval')
   await waits(tasks.queued, 'job')
   await m.api('POST', `/v1/tasks/${tasks.approved}/signal`, { key: 'decision', value: true })

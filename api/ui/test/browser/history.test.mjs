@@ -17,7 +17,7 @@ before(async () => {
   member = await startMember()
   browser = await startBrowser()
   tasks.order = await member.start('order', { order: 'A-1', amount: 3, lines: [1, 2, 3] })
-  await until(async () => (await member.api('GET', `/v1/tasks/${tasks.order}/waiting`)).waits.some(w => w.for === 'approval'), 'the order waits')
+  await until(async () => (await member.api('GET', `/v1/tasks/${tasks.order}/waiting`)).waits.some(w => w.kind === 'approval'), 'the order waits')
   await member.api('POST', `/v1/tasks/${tasks.order}/signal`, { key: 'decision', value: true })
   await over(tasks.order)
   tasks.nightly = await member.start('nightly', { size: 400, parts: [1, 2, 3] })

@@ -56,3 +56,43 @@ test('a signal and its displayed value keep all digits', { timeout: 120_000 }, a
     await page.getByText('9007199254740993').first().waitFor()
   })
 })
+
+test('an approval form and its defaults keep all digits', { timeout: 120_000 }, async () => {
+  // A text, because JSON.stringify would round the default.
+  const definition = `
+start: ask
+nodes:
+  ask:
+    kind: approval
+    params:
+      approval_key: $shared.decision
+      show: [$params.id]
+      form:
+        type: object
+        properties:
+          account: {type: integer}
+          share: {type: number}
+          limit: {type: number, default: 12345678901234567891.25}
+          plan: {enum: [9007199254740993, 9007199254740995]}
+`
+  const published = await fetch(`${member.url}/v1/flows/decided`, { method: 'PUT', headers: { 'Content-Type': 'application/yaml' }, body: definition })
+  assert.ok(published.ok, await published.text())
+  const started = await fetch(`${member.url}/v1/tasks`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"flow": "decided", "params": {"id": 9007199254740997}}' })
+  const { id } = await started.json()
+  const open = async () => (await member.api('GET', `/v1/approvals?q=${id}`)).items
+  await until(async () => (await open()).length === 1, 'the approval is open')
+  await onPageOf(browser, `${member.url}/ui/approvals/${encodeURIComponent((await open())[0].id)}`, async page => {
+    await page.getByText('9007199254740997').waitFor()
+    assert.equal(await page.getByLabel('limit').inputValue(), '12345678901234567891.25')
+    await page.getByLabel('account').fill('12345678901234567890')
+    await page.getByLabel('share').fill('0.1000000000000000055')
+    await page.getByLabel('plan').selectOption('9007199254740995')
+    await page.getByRole('button', { name: 'Send', exact: true }).click()
+    await page.getByRole('status').getByText('answered').waitFor()
+  })
+  await until(async () => (await member.api('GET', `/v1/tasks/${id}`)).state === 'completed', 'the task is completed')
+  const values = await (await fetch(`${member.url}/v1/tasks/${id}/value?of=shared`)).text()
+  for (const given of [/"account":\s*12345678901234567890\b/, /"share":\s*0\.1000000000000000055\b/, /"limit":\s*12345678901234567891\.25\b/, /"plan":\s*9007199254740995\b/]) {
+    assert.match(values, given)
+  }
+})

@@ -134,7 +134,7 @@ onPoorPage('form input and a list survive failed reads', '/ui/flows/pay?tab=star
   let refused = 0
   await page.route('**/v1/**', route => {
     refused += Number(new URL(route.request().url()).pathname === '/v1/flows/pay')
-    return route.fulfill({ status: 403, json: { title: 'no', status: 403, kind: 'forbidden', what: 'nobody may' } })
+    return route.fulfill({ status: 403, json: { title: 'no', status: 403, code: 'forbidden', message: 'nobody may' } })
   })
   await sleep(1100) // the page reads data again only if it is older than a second
   await seen(page, false)
@@ -148,7 +148,7 @@ onPoorPage('form input and a list survive failed reads', '/ui/flows/pay?tab=star
   refused = 0
   await page.route('**/events?*', route => {
     refused++
-    return route.fulfill({ status: 403, json: { title: 'no', status: 403, kind: 'forbidden', what: 'nobody may' } })
+    return route.fulfill({ status: 403, json: { title: 'no', status: 403, code: 'forbidden', message: 'nobody may' } })
   })
   await until(() => refused > 0, 'the events are asked for')
   await sleep(500)
@@ -247,8 +247,8 @@ async function paged(page, path, of) {
 
 onPage('workers and schedules beyond the first page can be shown', '/ui/flows', async page => {
   const at = new Date().toISOString()
-  await paged(page, '/v1/workers', n => ({ id: `w-${n}`, state: 'online', services: ['transform'], load: 0, capacity: 1, last_heartbeat: at, registered_at: at }))
-  await paged(page, '/v1/schedules', n => ({ name: `s-${n}`, flow: 'greet', every: '24h', enabled: true, begun: 0, skipped: 0, next: at }))
+  await paged(page, '/v1/workers', n => ({ id: `w-${n}`, state: 'online', services: ['transform'], load: 0, capacity: 1, last_heartbeat_at: at, registered_at: at }))
+  await paged(page, '/v1/schedules', n => ({ name: `s-${n}`, flow: 'greet', every: '24h', enabled: true, started_count: 0, skipped_count: 0, next_at: at }))
   for (const [path, more] of [['workers', 'Load more workers'], ['schedules', 'Load more schedules']]) {
     await page.goto(`${member.url}/ui/${path}`)
     await page.locator('tbody tr').nth(499).waitFor()
@@ -260,7 +260,7 @@ onPage('workers and schedules beyond the first page can be shown', '/ui/flows', 
 
 onPoorPage('an expired session leads to the sign-in at once', '/ui/', async page => {
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor()
-  await page.route('**/v1/**', route => route.fulfill({ status: 401, json: { title: 'Unauthorized', status: 401, kind: 'unauthorized', what: 'a token is needed' } }))
+  await page.route('**/v1/**', route => route.fulfill({ status: 401, json: { title: 'Unauthorized', status: 401, code: 'unauthorized', message: 'a token is needed' } }))
   await page.getByLabel('Token').waitFor({ timeout: 15_000 })
 })
 
@@ -392,7 +392,7 @@ test('a dead connection is replaced, and an idle one is kept', { timeout: 120_00
       opened++
       server.onMessage(m => {
         if (silent) return
-        answered += JSON.parse(m).event === 'refused' ? 1 : 0
+        answered += JSON.parse(m).event === 'rejected' ? 1 : 0
         socket.send(m)
       })
     })
@@ -436,7 +436,7 @@ onPoorPage('an action refused for a missing token leads to the sign-in', '/ui/',
   await page.goto(`${member.url}/ui/tasks/${await startHeld()}`)
   const release = page.getByLabel('Current waits').getByRole('button', { name: 'Release' })
   await release.waitFor()
-  const refusal = { status: 401, json: { title: 'Unauthorized', status: 401, kind: 'unauthorized', what: 'a token is needed' } }
+  const refusal = { status: 401, json: { title: 'Unauthorized', status: 401, code: 'unauthorized', message: 'a token is needed' } }
   await page.route('**/release', route => route.fulfill(refusal))
   await page.route('**/v1/info', route => route.fulfill(refusal))
   await release.click()

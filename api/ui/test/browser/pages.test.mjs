@@ -99,7 +99,7 @@ test("an approval is given on the task's page, which then follows the task live"
   const { page, complaints, close } = await openPage(browser)
   try {
     await page.goto(`${member.url}/ui/tasks/${id}`)
-    await page.getByText('somebody has to decide').waitFor()
+    await page.getByText('a person must answer').waitFor()
     await page.locator('.graph [data-node="ship: created"]').waitFor()
     await page.getByRole('button', { name: 'Approve', exact: true }).click()
     await page.locator('.graph [data-node="ship: completed"]').waitFor()
@@ -123,7 +123,7 @@ onPage('a task is paused, resumed and canceled', () => `/ui/tasks/${tasks.paused
 })
 
 onPage('the contents of a node open in place and stay in the address', () => `/ui/tasks/${tasks.queued}`, async page => {
-  await page.getByText('a worker has to poll for service gpu-upload').waitFor()
+  await page.getByText('a worker must poll for service gpu-upload').waitFor()
   await page.getByText('No matching worker is online').first().waitFor()
   await node(page, 'pack').dblclick()
   await node(page, 'weigh').waitFor()
@@ -224,7 +224,7 @@ test('a state with very many tasks has an approximate count', { timeout: 120_000
   const { page, complaints, close } = await openPage(browser)
   page.setDefaultTimeout(patience)
   try {
-    const groups = [{ key: 'completed', count: 10_000, more: true }, { key: 'failed', count: 12 }]
+    const groups = [{ key: 'completed', count: 10_000, truncated: true }, { key: 'failed', count: 12 }]
     await page.route('**/v1/tasks/count?*', route => route.fulfill({ json: { count: 10_012, exact: false, groups } }))
     await page.goto(`${member.url}/ui/tasks`)
     const states = page.getByRole('navigation', { name: 'States' })
@@ -266,7 +266,7 @@ onPage('an approval is answered on a phone, and its author is recorded', '/ui/ap
   await page.getByLabel('Your name').fill('Grace')
   await page.getByRole('button', { name: 'Reject' }).click()
   await page.getByRole('status').getByText('rejected by Grace').waitFor()
-  await until(async () => (await member.api('GET', `/v1/tasks/${id}/events?type=signal_received`)).items.some(e => e.by === 'Grace' && e.note === 'too late'), 'the answer is kept')
+  await until(async () => (await member.api('GET', `/v1/tasks/${id}/events?type=signal_received`)).items.some(e => e.sent_by === 'Grace' && e.status_text === 'too late'), 'the answer is kept')
 }, { viewport: { width: 360, height: 740 } })
 
 onPage('approvals are browsed and opened with the keyboard', '/ui/approvals', async page => {
@@ -389,7 +389,7 @@ onPage('every number of the overview leads to a list of that length', '/ui/', as
   const told = await member.api('GET', '/v1/overview')
   await page.getByRole('list', { name: 'Tasks by state' }).getByText('completed').waitFor()
   await followed(page, told.states.map(s => [s.state, s.count]))
-  const [group] = told.failing.groups
+  const [group] = told.recent_failures.groups
   await page.goto(`${member.url}/ui/`)
   await page.getByRole('region', { name: 'Failures' }).getByRole('row').filter({ hasText: 'the card was refused' }).getByRole('link', { name: String(group.count), exact: true }).click()
   await page.getByRole('link', { name: /^Remove filter Error:/ }).waitFor()

@@ -9,7 +9,7 @@ before(async () => {
   member = await startMember({ token: 'root of all' })
   browser = await startBrowser()
   waiting = await member.start('order', { order: 'A-1', amount: 12, lines: [1] })
-  await until(async () => (await member.api('GET', `/v1/tasks/${waiting}/waiting`)).waits.some(w => w.for === 'approval'), 'an approval is asked for')
+  await until(async () => (await member.api('GET', `/v1/tasks/${waiting}/waiting`)).waits.some(w => w.kind === 'approval'), 'an approval is asked for')
 }, { timeout: 120_000 })
 
 after(async () => {
@@ -78,7 +78,7 @@ signedIn('an approver answers approvals and has no other actions', () => make('g
   await page.getByRole('button', { name: 'Pause', exact: true }).waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Approve', exact: true }).click()
   await page.getByText('approved').first().waitFor()
-  await until(async () => (await member.api('GET', `/v1/tasks/${waiting}/events?limit=500`)).items.some(e => e.type === 'signal_received' && e.by === 'grace'), 'the history says who')
+  await until(async () => (await member.api('GET', `/v1/tasks/${waiting}/events?limit=500`)).items.some(e => e.type === 'signal_received' && e.sent_by === 'grace'), 'the history says who')
 })
 
 // The following refusals appear in the browser's console, as expected here.

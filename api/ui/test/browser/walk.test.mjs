@@ -90,7 +90,7 @@ test('an alert leads from a dead worker to its waiting tasks and their completio
 
     await until(async () => (await count('flow=leaflets&state=failed')) === 3, 'nobody came for them', 60_000)
     await page.goto(`${member.url}/ui/`)
-    const group = (await member.api('GET', '/v1/overview')).failing.groups.find(g => g.flow === 'leaflets')
+    const group = (await member.api('GET', '/v1/overview')).recent_failures.groups.find(g => g.flow === 'leaflets')
     assert.deepEqual([group.count, await count(group.query)], [3, 3])
     await page.getByRole('region', { name: 'Failures' }).getByRole('row').filter({ hasText: 'leaflets' }).getByRole('link', { name: '3', exact: true }).click()
     await rows(page, 3)

@@ -7,24 +7,24 @@ const graph: Graph = {
   version: 1,
   mode: 'dag',
   scopes: [
-    { scope: '', mode: 'dag', first: 0, nodes: 3 },
-    { scope: 'pack', mode: 'graph', node: 2, first: 3, nodes: 2 },
-    { scope: '~', mode: 'dag', first: 5, nodes: 1 },
+    { scope: '', mode: 'dag', first_node: 0, node_count: 3 },
+    { scope: 'pack', mode: 'graph', node: 2, first_node: 3, node_count: 2 },
+    { scope: '~', mode: 'dag', first_node: 5, node_count: 1 },
   ],
   nodes: [
     { key: 'pay', scope: '', kind: 'executor', compensate: 'refund' },
-    { key: 'pack.gate', scope: '', kind: 'gate', ghost: true, for: 'pack' },
-    { key: 'pack', scope: '', kind: 'subflow', inside: 'pack' },
+    { key: 'pack.gate', scope: '', kind: 'gate', generated: true, generated_for: 'pack' },
+    { key: 'pack', scope: '', kind: 'subflow', inner_scope: 'pack' },
     { key: 'weigh', scope: 'pack', kind: 'choice' },
     { key: 'send', scope: 'pack', kind: 'executor' },
     { key: 'refund', scope: '~', kind: 'executor' },
   ],
   edges: [
-    { from: 0, to: 1, kind: 'after' },
-    { from: 1, to: 2, kind: 'after' },
+    { from: 0, to: 1, kind: 'dependency' },
+    { from: 1, to: 2, kind: 'dependency' },
     { from: 3, to: 4, action: 'light' },
     { from: 4, to: -1, action: 'default' },
-    { from: 0, to: 5, kind: 'undo' },
+    { from: 0, to: 5, kind: 'compensation' },
   ],
 }
 
@@ -33,7 +33,7 @@ test('nodes made by the compiler are left out, and their neighbors are joined', 
   expect(drawn.nodes.map(n => n.i)).toEqual([0, 2, 5])
   expect(drawn.edges.map(e => [e.from, e.to, e.kind])).toEqual([
     [0, 2, undefined],
-    [0, 5, 'undo'],
+    [0, 5, 'compensation'],
   ])
   expect(arrange(graph, { open: [], ghosts: true }).nodes.map(n => n.i)).toEqual([0, 1, 2, 5])
 })

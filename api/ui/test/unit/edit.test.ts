@@ -155,7 +155,7 @@ test('a problem belongs to the innermost node in its path', () => {
     path,
     line,
     severity: 'error' as const,
-    msg: 'odd',
+    message: 'odd',
   })
   expect([...troubled(graph, [problem('nodes.a.service', 3)])]).toEqual([0])
   expect([

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
-import type { ForeseenStep } from '../../src/api.gen'
+import type { PreviewStep } from '../../src/api.gen'
 import { becomes, inAll, named } from '../../src/parts/foreseen'
 import { texts } from '../../src/texts'
 
 const t = texts.dryRun
 
-const step = (more: Partial<ForeseenStep>): ForeseenStep => ({
+const step = (more: Partial<PreviewStep>): PreviewStep => ({
   node: 'a',
   visit: 1,
-  how: 'decided',
+  outcome: 'decided',
   ...more,
 })
 
@@ -17,9 +17,9 @@ test('each step of a dry run shows its outcome', () => {
     [
       step({}),
       step({ next: 'b' }),
-      step({ how: 'called', service: 'pay', calls: 1 }),
-      step({ how: 'called', calls: 1200 }),
-      step({ how: 'skipped' }),
+      step({ outcome: 'called', service: 'pay', units: 1 }),
+      step({ outcome: 'called', units: 1200 }),
+      step({ outcome: 'skipped' }),
     ].map(becomes),
   ).toEqual([
     t.decided,
@@ -37,13 +37,13 @@ test('each step of a dry run shows its outcome', () => {
 test('a dry run is summarized in one sentence', () => {
   expect(
     inAll({
-      steps: [step({}), step({ how: 'recorded' }), step({})],
+      steps: [step({}), step({ outcome: 'recorded' }), step({})],
       state: 'completed',
-      more: false,
+      truncated: false,
     }),
   ).toBe(
     'Nothing was started. Known steps: 1 with a recorded result, 2 without a worker. The task ends as completed.',
   )
-  expect(inAll({ steps: [step({ how: 'waits' })], more: false })).toContain(t.depends)
-  expect(inAll({ steps: [step({})], state: 'completed', more: true })).toContain(t.more)
+  expect(inAll({ steps: [step({ outcome: 'waits' })], truncated: false })).toContain(t.depends)
+  expect(inAll({ steps: [step({})], state: 'completed', truncated: true })).toContain(t.more)
 })

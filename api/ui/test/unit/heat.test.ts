@@ -14,7 +14,7 @@ const node = (
   retried: 0,
   skipped: 0,
   units: count,
-  trend: [],
+  p95_trend_ms: [],
   duration: { p50_ms: 0, p95_ms, p99_ms: p95_ms, max_ms: p95_ms },
   ...more,
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { VisitPair } from '../../src/api.gen'
+import type { VisitComparison } from '../../src/api.gen'
 import { merge } from '../../src/data/merge'
 import type { Graph } from '../../src/data/plan'
 
@@ -7,11 +7,11 @@ const plan = (...keys: string[]): Graph =>
   ({
     mode: 'graph',
     nodes: keys.map(key => ({ key, kind: 'executor' })),
-    scopes: [{ scope: '', mode: 'graph', first: 0, nodes: keys.length }],
+    scopes: [{ scope: '', mode: 'graph', first_node: 0, node_count: keys.length }],
     edges: keys.slice(1).map((_, i) => ({ from: i, to: i + 1, action: 'default' })),
   }) as Graph
 
-const pair = (node: string, differs: string[] = [], scope?: string): VisitPair => {
+const pair = (node: string, differs: string[] = [], scope?: string): VisitComparison => {
   const went = {
     state: 'completed',
     attempts: 1,
@@ -19,12 +19,12 @@ const pair = (node: string, differs: string[] = [], scope?: string): VisitPair =
     duration_ms: 1,
     output_bytes: 0,
   } as const
-  return { node, scope, visit: 1, differs, a: went, b: went }
+  return { node, scope, visit: 1, differences: differs, task: went, other: went }
 }
 
 test('two plans become one graph that marks where their tasks differ', () => {
   const b = plan('reserve', 'check', 'ship')
-  const only = { ...pair('check'), a: undefined }
+  const only = { ...pair('check'), task: undefined }
   const m = merge(plan('reserve', 'pay', 'ship'), b, [
     pair('reserve'),
     pair('inner', ['output'], 'pay#1'),

@@ -104,7 +104,7 @@ test('a connection that stays silent after a probe is replaced', async () => {
   for (let i = 1; i < 5; i++) {
     vi.advanceTimersByTime(12_000)
     expect(asked()).toBe(i)
-    sockets[0].onmessage!({ data: '{"channel":"","event":"refused"}' })
+    sockets[0].onmessage!({ data: '{"channel":"","event":"rejected"}' })
   }
   vi.advanceTimersByTime(9_000)
   sockets[0].onmessage!({ data: '{"channel":"tasks","event":"stale"}' })

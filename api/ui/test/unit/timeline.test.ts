@@ -20,10 +20,10 @@ const lane = (
   ({
     node,
     visit: 1,
-    entered,
-    ended,
+    entered_ms: entered,
+    ended_ms: ended,
     state: 'completed',
-    waits: waits.map(([start, end]) => ({ for: 'approval', start, end })),
+    waits: waits.map(([start, end]) => ({ kind: 'approval', started_ms: start, ended_ms: end })),
     ...more,
   }) as never
 
@@ -83,7 +83,7 @@ test('a window stays within the whole range', () => {
 test('the contents of an open visit are below it', () => {
   const root = {
     critical: [1],
-    lanes: [lane('a', 0, 5), lane('x/y', 5, 9, [], { inside: true })],
+    lanes: [lane('a', 0, 5), lane('x/y', 5, 9, [], { has_inner_scope: true })],
   } as never
   const inner = { critical: [], lanes: [lane('pay', 6, 8)] } as never
   const told = (open: boolean) =>

@@ -1,0 +1,78 @@
+package journal
+
+import (
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-engine/troupe/persistence"
+)
+
+// MaxSnapshotBytes is the number of snapshot bytes on their way to the store above which no more
+// snapshots are taken. Each is as large as its task's state. Without the bound, many large tasks at
+// the same point would hold all of theirs in memory together, some of them several times. Actors
+// that check at the same time may each take one.
+const MaxSnapshotBytes = 8 << 20
+
+// SnapshotBudget counts the snapshots on their way to the store.
+type SnapshotBudget struct {
+	send    func(to *actor.PID, message any)
+	mu      sync.Mutex
+	bytes   int
+	waiting []*actor.PID
+}
+
+// SnapshotTurn tells a task that snapshots were written, so that there may be room for its own.
+type SnapshotTurn struct{}
+
+// HasRoom reports whether another snapshot may be taken. If not, a waiting actor is notified when
+// there may be room.
+func (s *SnapshotBudget) HasRoom(waits *actor.PID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes < MaxSnapshotBytes {
+		return true
+	}
+	if waits != nil {
+		s.waiting = append(s.waiting, waits)
+	}
+	return false
+}
+
+// Usage returns the bytes of snapshots on their way to the store, and how many tasks wait to write
+// theirs.
+func (s *SnapshotBudget) Usage() (bytes, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes, len(s.waiting)
+}
+
+func (s *SnapshotBudget) addSnapshot(c *persistence.Commit) {
+	if c.Snapshot.Len() == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes += c.Snapshot.Len()
+}
+
+// releaseBatch subtracts the snapshots of a finished batch. It notifies all waiting actors, because
+// some of them may not need their turn anymore.
+func (s *SnapshotBudget) releaseBatch(batch []*Pending) {
+	n := 0
+	for _, w := range batch {
+		n += w.Commit.Snapshot.Len()
+	}
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes -= n; s.bytes >= MaxSnapshotBytes {
+		return
+	}
+	for _, pid := range s.waiting {
+		s.send(pid, SnapshotTurn{})
+	}
+	s.waiting = nil
+}

@@ -1,0 +1,25 @@
+package actors
+
+// The methods of a member are grouped by purpose. All groups share one member, so a value
+// of a group costs nothing. Calls between groups name the group, as in m.carryPart().
+type (
+	// memberWiring creates the parts of a member.
+	memberWiring struct{ *Member }
+	// memberRequests admits requests, and passes them to tasks and their answers to callers.
+	memberRequests struct{ *Member }
+	// taskStarting prepares the start of a task.
+	taskStarting struct{ *Member }
+	// jobCarrying carries out jobs, and exchanges news of them with their tasks.
+	jobCarrying struct{ *Member }
+	// memberEnding ends the work of a member, and logs how tasks have ended.
+	memberEnding struct{ *Member }
+	// taskLeftovers finds everything in the store that has to end with a task that cannot be read.
+	taskLeftovers struct{ *Member }
+)
+
+func (m *Member) wirePart() memberWiring      { return memberWiring{m} }
+func (m *Member) requestPart() memberRequests { return memberRequests{m} }
+func (m *Member) startPart() taskStarting     { return taskStarting{m} }
+func (m *Member) endPart() memberEnding       { return memberEnding{m} }
+func (m *Member) carryPart() jobCarrying      { return jobCarrying{m} }
+func (m *Member) leftoverPart() taskLeftovers { return taskLeftovers{m} }

@@ -1,0 +1,55 @@
+package external
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Starter starts jobs in another system, for nodes with exec_type external, by the name of their
+// service.
+type Starter interface {
+	// Start starts a job. Its report ends the attempt, or names external work in Deferred that the
+	// tracker of that service polls. Without an Output, the attempt's output is that of the
+	// external work. Work that is queued in the other system is Pending: the tracker reports when
+	// it runs.
+	//
+	// If the member dies before the report is stored, the job is started again, on this member or
+	// another one, any number of times. lost reports that an earlier call may have started it. Then
+	// Start has to search for it by the job's ID before it starts another one.
+	//
+	// If ctx ends meanwhile, the job may no longer be needed; the next call finds that out, and the
+	// tracker cancels work of an attempt that has ended. A host that was suspended may continue a
+	// Start after another member has started the job. Only systems that refuse a second job of the
+	// same name are safe from that.
+	Start(ctx context.Context, job flow.Job, lost bool) flow.Report
+}
+
+// Starters maps names of services to starters.
+type Starters map[string]Starter
+
+// otherBinaries names services whose starters are in another one of our binaries.
+var otherBinaries = map[string]string{"cloudrun": "troupe-cloud", "kubernetes": "troupe-cloud"}
+
+func (s Starters) startJob(ctx context.Context, job flow.Job, lost bool) flow.Report {
+	starter := s[job.Exec.Service]
+	if binary, ok := otherBinaries[job.Exec.Service]; ok && starter == nil {
+		return flow.Report{Fatal: true, Error: fmt.Sprintf("executor %s is not in this binary: use %s", job.Exec.Service, binary)}
+	}
+	if starter == nil {
+		return flow.Report{Fatal: true, Error: fmt.Sprintf(
+			"nobody on this member begins jobs of %q: %s", job.Exec.Service, s.describeStarters())}
+	}
+	return starter.Start(ctx, job, lost)
+}
+
+func (s Starters) describeStarters() string {
+	if len(s) == 0 {
+		return "it was started without any starter"
+	}
+	return "it knows " + strings.Join(slices.Sorted(maps.Keys(s)), ", ")
+}

@@ -1,0 +1,190 @@
+package functions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/carriers"
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/conversation"
+	"github.com/troupe-engine/troupe/job"
+)
+
+// FlowFunc is a function that is a flow. It asks for its steps in the conversation.
+type FlowFunc = func(c *conversation.Conversation) (json.RawMessage, error)
+
+// Flows carries out functions that are flows. It shares the options of a registry.
+type Flows struct {
+	registry *Registry
+	funcs    sync.Map // of FlowFunc, by name
+	running  sync.Map // of chan struct{}, closed when the function has stopped; by job
+	warm     *warmFlows
+}
+
+// NewFlows returns the flows of a registry, without functions. A function that waits stays in
+// memory for keepWarm.
+func NewFlows(r *Registry, keepWarm time.Duration) *Flows {
+	return &Flows{registry: r, warm: &warmFlows{keep: keepWarm, functions: map[string]*warmFlow{}}}
+}
+
+// DropWaiting ends the functions that wait in memory.
+func (f *Flows) DropWaiting() { f.warm.dropAll() }
+
+// Register adds a function. A later one of the same name replaces it.
+func (f *Flows) Register(name string, fn FlowFunc) { f.funcs.Store(name, fn) }
+
+// Carry calls a function from its beginning. Recorded steps are answered from the history of the
+// job. A function that this member does not have is held, because another version of the program
+// may have it.
+func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
+	found, ok := f.funcs.Load(j.Exec.Func)
+	if !ok {
+		return holdFunction("this program has no flow " + j.Exec.Func + ": register it with HandleFlow and start the program again")
+	}
+	told := jobOf(&j, f.registry.opts.Traced)
+	done, free := f.awaitPrevious(ctx, told.ID)
+	if !free {
+		return holdFunction("an earlier call of the function " + j.Exec.Func + " has not stopped yet")
+	}
+	defer done()
+	log := f.registry.opts.Logs.Open(j.Task, told.ID)
+	told.Log = log
+	ctx = job.With(ctx, told, f.registry.progress)
+	c, o := f.runConversation(ctx, &j, told, found.(FlowFunc))
+	if len(o.Waits) > 0 {
+		f.warm.add(told.ID, c)
+	}
+	rep := reportOf(o)
+	if len(o.Unasked) > 0 {
+		_, _ = fmt.Fprintf(log, "the code did not ask for these recorded steps: %s\n", strings.Join(o.Unasked, ", ")) // a log never fails
+	}
+	rep.Worker, rep.URL, rep.Metrics = "flow:"+j.Exec.Func, "local", job.Told(ctx)
+	rep.Log = log.Close()
+	return rep
+}
+
+// runConversation calls the function, or goes on with the one that waits in memory.
+func (f *Flows) runConversation(ctx context.Context, j *flow.Job, told job.Job,
+	fn FlowFunc) (*conversation.Conversation, conversation.Outcome) {
+	history, host := stepsOf(j.Function.Steps), &flowHost{ctx}
+	if c := f.warm.takeFunction(told.ID); c != nil {
+		if !j.Function.Undoes && c.CanResume(history) {
+			return c, c.Resume(ctx, told, history, host)
+		}
+		c.Drop()
+	}
+	c := conversation.New(ctx, told, history, host, f.warm.keep)
+	if j.Function.Undoes {
+		c.Undo()
+	}
+	return c, c.Run(ctx, func() (json.RawMessage, error) { return fn(c) })
+}
+
+// stopGrace is how long a function may take to stop before the next call of it is held.
+const stopGrace = 10 * time.Second
+
+// awaitPrevious waits until an earlier call of the same job has stopped.
+func (f *Flows) awaitPrevious(ctx context.Context, id string) (done func(), free bool) {
+	mine := make(chan struct{})
+	for {
+		earlier, busy := f.running.LoadOrStore(id, mine)
+		if !busy {
+			return func() { f.running.Delete(id); close(mine) }, true
+		}
+		timer := time.NewTimer(stopGrace)
+		defer timer.Stop()
+		select {
+		case <-earlier.(chan struct{}):
+		case <-timer.C:
+			return nil, false
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+// holdFunction returns the report of a function that its carrier has given up.
+func holdFunction(reason string) flow.Report {
+	return flow.Report{GivenUp: &flow.GivenUp{Reason: reason}}
+}
+
+// reportOf converts the outcome of a function.
+func reportOf(o conversation.Outcome) flow.Report {
+	switch {
+	case o.Over:
+		return flow.Report{Error: conversation.ErrOver.Error()}
+	case len(o.Waits) > 0:
+		return flow.Report{GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: waitsOf(o.Waits)}}
+	case o.Held == conversation.ErrPaused.Error():
+		return holdFunction(flow.HeldPaused)
+	case o.Held != "":
+		return holdFunction(o.Held)
+	case o.Fatal != nil:
+		return flow.Report{Error: o.Fatal.Error(), Fatal: true}
+	case o.Err != nil:
+		return flow.Report{Error: errorText(o.Err), Details: detailsOf(o.Err), Fatal: true}
+	}
+	return flow.Report{Output: o.Output}
+}
+
+// detailsOf returns the details of an error, or of the failed step that it is about.
+func detailsOf(err error) json.RawMessage {
+	var failed *conversation.Error
+	if details := job.DetailsOf(err); details != nil || !errors.As(err, &failed) {
+		return details
+	}
+	return failed.Details
+}
+
+// flowHost stores the results of steps by the context of the function's job.
+type flowHost struct{ ctx context.Context }
+
+func (h *flowHost) Now() time.Time { return time.Now() }
+
+func (h *flowHost) Listen(end func(conversation.Step)) {
+	carriers.FunctionHostOf(h.ctx).Listen(func(s flow.CodeStep) { end(stepOf(&s)) })
+}
+
+func (h *flowHost) Record(_ context.Context, steps []*conversation.Step, waits []*conversation.Wait) error {
+	list := make([]flow.CodeStep, len(steps))
+	for i, s := range steps {
+		list[i] = flow.CodeStep{Name: s.Name, Use: s.Use, Kind: flow.CodeKind(s.Kind), Hash: s.Hash, Output: s.Output,
+			Error: s.Error, Details: s.Details, Tries: s.Tries, StartedAt: s.StartedAt}
+	}
+	switch err := carriers.FunctionHostOf(h.ctx).Record(list, waitsOf(waits)); {
+	case errors.Is(err, flow.ErrOver):
+		return conversation.ErrOver
+	case errors.Is(err, flow.ErrCodeStops):
+		return conversation.ErrPaused
+	default:
+		return err
+	}
+}
+
+func waitsOf(waits []*conversation.Wait) []flow.CodeWait {
+	list := make([]flow.CodeWait, len(waits))
+	for i, w := range waits {
+		list[i] = flow.CodeWait{Name: w.Name, Use: w.Use, Kind: flow.CodeKind(w.Kind), Key: w.Key,
+			MS: int64(math.Ceil(w.For.Seconds() * 1000)), Tries: w.Tries, Error: w.Error}
+	}
+	return list
+}
+
+func stepsOf(history []flow.CodeStep) []conversation.Step {
+	list := make([]conversation.Step, len(history))
+	for i := range history {
+		list[i] = stepOf(&history[i])
+	}
+	return list
+}
+
+func stepOf(s *flow.CodeStep) conversation.Step {
+	return conversation.Step{Name: s.Name, Use: s.Use, Kind: conversation.Kind(s.Kind), Hash: s.Hash, Output: s.Output,
+		Error: s.Error, Details: s.Details, Tries: s.Tries, StartedAt: s.StartedAt, EndedAt: s.EndedAt}
+}

@@ -1,0 +1,24 @@
+package carriers
+
+import "github.com/troupe-engine/troupe/flow"
+
+// Passage is a job that is handed to a relay.
+type Passage interface {
+	// Job returns the job to carry out. It must be called before the passage lands.
+	Job() flow.Job
+	// Of returns the task and the address of the job, also after the passage has landed.
+	Of() (task string, at flow.Address)
+	// Begin is called before a worker gets the job. If it returns false, no worker may get it: the
+	// job was withdrawn, or will be sent again.
+	Begin() bool
+	// Foreign reports whether another member owns the job's task. Without a worker for it, the
+	// relay gives it back as Lost and Unbegun.
+	Foreign() bool
+	// Over reports whether the job is no longer needed.
+	Over() bool
+	// Land reports the result of the job, once. A report that is Lost makes the job run again, at
+	// the member in To.
+	Land(flow.Report)
+	// Part lands a job whose worker takes it along to another member, which will report it.
+	Part()
+}

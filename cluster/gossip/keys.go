@@ -1,0 +1,40 @@
+package gossip
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// ParseKeys parses the keys of gossip: one per line, in base64, of 16, 24 or 32 bytes; # begins a
+// comment. The first key encrypts and all of them decrypt. To replace a key, append the new one on
+// all members, then put it first on all of them, then remove the old one. After each step, restart
+// the members one at a time.
+func ParseKeys(text []byte) ([][]byte, error) {
+	var keys [][]byte
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line, _, _ = strings.Cut(line, "#")
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		// The text is a secret or was meant as one, so errors do not show it.
+		key, err := base64.StdEncoding.DecodeString(line)
+		if err != nil {
+			return nil, fmt.Errorf("cluster: gossip keys: line %d is no base64; head -c 32 /dev/urandom | base64 makes a key", number)
+		}
+		if memberlist.ValidateKey(key) != nil {
+			return nil, fmt.Errorf("cluster: gossip keys: line %d has %d bytes: a key has 16, "+
+				"24 or 32; head -c 32 /dev/urandom | base64 makes one", number, len(key))
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("cluster: gossip keys: there is no key in it; head -c 32 /dev/urandom | base64 makes one")
+	}
+	return keys, nil
+}

@@ -1,0 +1,73 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/internal/conversation"
+)
+
+// Promise is the later result of a branch.
+type Promise[T any] struct {
+	branch *conversation.Promise
+	value  T
+	err    error
+}
+
+// Go starts a branch that runs beside the function. When the function returns, the branches that
+// nothing has waited for are canceled.
+func Go[T any](f *Flow, name string, run func(f *Flow) (T, error)) *Promise[T] {
+	p := &Promise[T]{}
+	p.branch = f.b.Go(name, func(b *conversation.Branch) { p.value, p.err = runBranch(b, run) })
+	return p
+}
+
+// Wait returns the result of the branch when it has one. f is the Flow of the function that waits.
+func (p *Promise[T]) Wait(f *Flow) (T, error) {
+	p.branch.Await(f.b)
+	return p.value, p.err
+}
+
+// All runs branches side by side and returns their results in order when all have ended. It joins
+// their errors. The steps of a branch have names like NAME/0/STEP.
+func All[T any](f *Flow, name string, runs ...func(f *Flow) (T, error)) ([]T, error) {
+	return Each(f, name, runs, len(runs), func(f *Flow, run func(f *Flow) (T, error)) (T, error) { return run(f) })
+}
+
+// Each runs a branch for each item, at most atOnce of them at a time, and returns their results in
+// the order of the items when all have ended. A failed branch stops no other one; Each joins their
+// errors, with the number of the item in front.
+func Each[Item, T any](f *Flow, name string, items []Item, atOnce int, run func(f *Flow, item Item) (T, error)) ([]T, error) {
+	results, failed := make([]T, len(items)), make([]error, len(items))
+	f.b.Each(name, len(items), atOnce, func(i int, b *conversation.Branch) {
+		v, err := runBranch(b, func(f *Flow) (T, error) { return run(f, items[i]) })
+		if err != nil {
+			failed[i] = fmt.Errorf("%s[%d]: %w", name, i, err)
+		}
+		results[i] = v
+	})
+	return results, errors.Join(failed...)
+}
+
+// Race runs branches side by side, and returns the number and the result of the first that ends.
+// That is recorded. The others are canceled: the contexts of their steps end, and their waits are
+// withdrawn. A step of theirs that succeeds anyway is recorded; one that is cut off may have had
+// its effect. Their undos run only if the function fails, as all do: undo in the function what a
+// losing branch has done.
+func Race[T any](f *Flow, name string, runs ...func(f *Flow) (T, error)) (winner int, _ T, _ error) {
+	if len(runs) == 0 {
+		panic("durable: a race needs a branch")
+	}
+	results, failed := make([]T, len(runs)), make([]error, len(runs))
+	winner = f.b.Race(name, len(runs), func(i int, b *conversation.Branch) { results[i], failed[i] = runBranch(b, runs[i]) })
+	return winner, results[winner], failed[winner]
+}
+
+// runBranch calls the function of a branch. A panic becomes its error.
+func runBranch[T any](b *conversation.Branch, run func(f *Flow) (T, error)) (v T, err error) {
+	err = conversation.Recover(func() (err error) {
+		v, err = run(&Flow{b: b})
+		return err
+	})
+	return v, err
+}

@@ -1,0 +1,242 @@
+// Package durable writes flows as functions.
+//
+// A function whose effects are steps survives crashes of its program: after a crash it is called
+// again, gets the recorded results of its steps, and goes on behind them.
+//
+//	func checkout(f *durable.Flow, o Order) (Receipt, error) {
+//		res, err := durable.Do(f, "reserve", func(ctx context.Context) (Reservation, error) {
+//			return stock.Reserve(ctx, o)
+//		}, durable.Retry(5, time.Second))
+//		if err != nil {
+//			return Receipt{}, err
+//		}
+//		f.Undo("release", func(ctx context.Context) error { return stock.Release(ctx, res) })
+//		…
+//	}
+//
+//	troupe.HandleFlow(engine, "checkout", checkout)
+//
+// Promises:
+//
+//   - A step whose result is recorded is never run again in its task. A step that is cut off runs
+//     again with the same idempotency key (job.From(ctx).Key()).
+//   - The function goes on behind a step when the result of the step is stored.
+//   - A replay is checked. A function that asks for another step than the history has is held: its
+//     task keeps running, shows the reason, and goes on when a program with fitting code starts.
+//   - A failed step fails in replays with the same *Error.
+//   - A function that waits (Sleep, Signal, Approve) costs rows in the store, and no memory after
+//     some seconds (Config.KeepWarm). It is called again when its wait ends.
+//
+// Go, All, Each and Race run parts of a function side by side. The names of the steps in such a
+// branch begin with the name of the branch: pack/3/wrap.
+//
+// Between steps a function must do the same for the same results: it must not read a clock, random
+// numbers, files or the network, or range over a map, to decide what it asks for. Now, Random and
+// UUID are the same in every replay. It must not start goroutines that use
+// the Flow, and a branch uses only the Flow that it gets.
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-engine/troupe/internal/conversation"
+	"github.com/troupe-engine/troupe/job"
+)
+
+// ErrTimeout is the error of a Signal or an Approve whose time is over.
+var ErrTimeout = conversation.ErrTimeout
+
+// Flow is the function's side of its task. A branch has a Flow of its own.
+type Flow struct {
+	b      *conversation.Branch
+	random *rand.Rand
+	ids    int
+}
+
+// Error is the error of a step: the same when it fails and in every replay.
+type Error = conversation.Error
+
+// Func is a function that is a flow. Its input is an object; the task's params are decoded into it.
+type Func[In, Out any] = func(f *Flow, in In) (Out, error)
+
+// Option configures a step.
+type Option func(*conversation.Options)
+
+// Retry repeats a failed step up to n times. The first pause is as given; each further one is twice
+// as long, up to a minute. In a long pause the function is given up, as in Sleep. An error that is
+// job.Fatal is not repeated.
+func Retry(n int, pause time.Duration) Option {
+	return func(o *conversation.Options) { o.Retries, o.Pause = n, pause }
+}
+
+// Timeout limits each try of a step: its context ends then.
+func Timeout(d time.Duration) Option { return func(o *conversation.Options) { o.Timeout = d } }
+
+// Within limits how long a Signal or an Approve waits. Then it fails with ErrTimeout.
+func Within(d time.Duration) Option { return func(o *conversation.Options) { o.Within = d } }
+
+// Input records a hash of a value with the step. A replay with another value is held.
+func Input(v any) Option {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("durable: an input cannot be written as JSON: %v", err))
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(raw) // a hash never fails
+	return func(o *conversation.Options) { o.Hash = fmt.Sprintf("%016x", h.Sum64()) }
+}
+
+func optionsOf(list []Option) (o conversation.Options) {
+	for _, set := range list {
+		set(&o)
+	}
+	return o
+}
+
+// Do carries out a step and returns its result, or returns the recorded result of it. The nth use
+// of a name in a branch is another step.
+func Do[T any](f *Flow, name string, run func(ctx context.Context) (T, error), options ...Option) (T, error) {
+	raw, err := f.b.Do(name, optionsOf(options), func(ctx context.Context) (json.RawMessage, error) {
+		v, err := run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(v)
+	})
+	return decodeResult[T](name, raw, err)
+}
+
+// decodeResult returns a recorded result.
+func decodeResult[T any](name string, raw json.RawMessage, err error) (v T, _ error) {
+	if err != nil || len(raw) == 0 {
+		return v, err
+	}
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return v, fmt.Errorf("step %s: its recorded result does not fit the code: %w", name, err)
+	}
+	return v, nil
+}
+
+// Do carries out a step without a result.
+func (f *Flow) Do(name string, run func(ctx context.Context) error, options ...Option) error {
+	_, err := f.b.Do(name, optionsOf(options), func(ctx context.Context) (json.RawMessage, error) { return nil, run(ctx) })
+	return err
+}
+
+// Sleep waits for a time. A function that waits stays in memory for some seconds. Then it is given
+// up, and called again when its wait ends. So a wait may last for months and survives restarts.
+func (f *Flow) Sleep(name string, d time.Duration) {
+	if _, err := f.b.Await(conversation.Sleep, name, "", max(d, 0)); err != nil {
+		panic(err) // only damaged histories lead here
+	}
+}
+
+// Signal waits until the task gets a signal whose key is the name, and returns its value. Signals
+// that came earlier count, oldest first; each signal ends one wait.
+func Signal[T any](f *Flow, name string, options ...Option) (T, error) {
+	raw, err := f.b.Await(conversation.Signal, name, name, optionsOf(options).Within)
+	return decodeResult[T](name, raw, err)
+}
+
+// Approve asks a person for a decision and waits for it. It returns true if that is neither false
+// nor the action "rejected".
+func Approve(f *Flow, name string, options ...Option) (bool, error) {
+	raw, err := f.b.Await(conversation.Approval, name, name, optionsOf(options).Within)
+	return err == nil && string(raw) != "false" && string(raw) != `"rejected"`, err
+}
+
+// Undo registers a compensation for the work so far. If the function fails, or its task is canceled
+// or exceeds its timeout, the compensations run, newest first, each as a step. They also run after
+// a crash.
+func (f *Flow) Undo(name string, run func(ctx context.Context) error, options ...Option) {
+	f.b.Undo(name, optionsOf(options), run)
+}
+
+// Now returns the time, which is recorded.
+func (f *Flow) Now() time.Time {
+	at, err := f.b.Now()
+	if err != nil {
+		panic(err) // only damaged histories lead here
+	}
+	return at
+}
+
+// Random returns a source of random numbers that is the same in every replay, and different in
+// every task and branch.
+func (f *Flow) Random() *rand.Rand {
+	if f.random == nil {
+		h := fnv.New128a()
+		_, _ = io.WriteString(h, f.b.Key()) // a hash never fails
+		seed := h.Sum(nil)
+		f.random = rand.New(rand.NewPCG(readBits(seed[:8]), readBits(seed[8:])))
+	}
+	return f.random
+}
+
+func readBits(b []byte) (n uint64) {
+	for _, x := range b {
+		n = n<<8 | uint64(x)
+	}
+	return n
+}
+
+// UUID returns a new UUID that is the same in every replay.
+func (f *Flow) UUID() string {
+	f.ids++
+	return uuid.NewSHA1(ids, fmt.Appendf(nil, "%s %d", f.b.Key(), f.ids)).String()
+}
+
+// ids is the UUID namespace of Flow.UUID.
+var ids = uuid.MustParse("0d2c54a5-6a0f-5a3e-9d0e-3c1f6a1d7b42")
+
+// Version chooses between ways of the code. A task that was there before this call was written gets
+// least; every other one gets newest, which is recorded.
+func (f *Flow) Version(name string, least, newest int) int {
+	n, err := f.b.Version(name, least, newest)
+	if err != nil {
+		panic(err) // only damaged histories lead here
+	}
+	return n
+}
+
+// Log writes a line to the log of the task. Replays do not repeat it.
+func (f *Flow) Log(format string, args ...any) {
+	if !f.b.IsReplaying() {
+		_, _ = fmt.Fprintf(f.b.Conversation().Job().Log, format+"\n", args...) // a log never fails
+	}
+}
+
+// Task returns the id of the task.
+func (f *Flow) Task() string { return f.b.Conversation().Job().Task }
+
+// Context returns a context that ends when the function must stop, for calls that are no effects.
+func (f *Flow) Context() context.Context { return f.b.Context() }
+
+// New returns the Flow of a function that is called. It is for engines, workers and tests.
+func New(c *conversation.Conversation) *Flow { return &Flow{b: c.Main()} }
+
+// Call calls a function with the params of its task. It is for engines, workers and tests.
+func Call[In, Out any](c *conversation.Conversation, name string, fn Func[In, Out]) (json.RawMessage, error) {
+	var in In
+	if err := job.ReadInput(c.Job(), &in); err != nil {
+		return nil, job.Fatal(fmt.Errorf("the flow %s: %w", name, err))
+	}
+	out, err := fn(New(c), in)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return nil, errors.Join(errors.New("the result cannot be written as JSON"), err)
+	}
+	return raw, nil
+}

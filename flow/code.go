@@ -1,0 +1,336 @@
+package flow
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// CodeMain is the key of the only node of a scope of code mode: the function.
+const CodeMain = "main"
+
+// CodeResult is the key of shared that holds the result of the function.
+const CodeResult = "result"
+
+// CodeStep is a step that a function has asked for, with its recorded result. The function is
+// called again after a crash; it gets the results of its recorded steps, in their order, and goes
+// on behind them.
+type CodeStep struct {
+	Name string // name with the path of its branch in front
+	Use  int    // number of steps that had this name before it, plus one
+	Kind CodeKind
+	Hash string // hash of its input; "" if it records none
+
+	Output    json.RawMessage
+	Error     string
+	Details   json.RawMessage // details of the error
+	Tries     int
+	StartedAt int64
+	EndedAt   int64
+}
+
+// CodeKind is the kind of a CodeStep.
+type CodeKind string
+
+// Kinds of steps of a function.
+const (
+	CodeDo      CodeKind = "do"      // calls a function
+	CodeNow     CodeKind = "now"     // reads the clock
+	CodeVersion CodeKind = "version" // chooses between ways of the code
+	CodeUndo    CodeKind = "undo"    // undoes an earlier step
+	CodeRace    CodeKind = "race"    // chooses the branch that goes on; its output is the number of that
+
+	CodeSleep    CodeKind = "sleep"    // waits for a time
+	CodeRetry    CodeKind = "retry"    // waits for the next try of a failed step
+	CodeSignal   CodeKind = "signal"   // waits for a signal
+	CodeApproval CodeKind = "approval" // waits for a decision
+)
+
+// codeKinds are the kinds whose results a carrier reports.
+var codeKinds = []CodeKind{CodeDo, CodeNow, CodeVersion, CodeUndo, CodeRace}
+
+// waitKinds are the kinds of waits.
+var waitKinds = []CodeKind{CodeSleep, CodeRetry, CodeSignal, CodeApproval}
+
+// RecordSteps reports the results of steps of a function that is a flow, and begins waits of a
+// function that goes on in other branches. The results are visible to the function when they are
+// stored. Given is the number of the delivery: results of an older one are refused, because another
+// carrier has the function now.
+type RecordSteps struct {
+	Address
+	Given int
+	Steps []CodeStep
+	Waits []CodeWait
+}
+
+// codeIndex finds the recorded steps of a scope.
+type codeIndex struct {
+	places map[codePlace]bool
+	races  map[string]bool // places of the recorded races, see CodeStep.Place
+	size   int             // bytes of their results
+}
+
+// codePlace identifies a recorded step of a scope. try is 0, or for a CodeRetry the number of tries
+// before it, because such a wait has the name and the use of its step.
+type codePlace struct {
+	name     string
+	use, try int
+}
+
+func (s *CodeStep) codePlace() codePlace {
+	at := codePlace{name: s.Name, use: s.Use}
+	if s.Kind == CodeRetry {
+		at.try = s.Tries
+	}
+	return at
+}
+
+func (c *codeIndex) addStep(s *CodeStep) {
+	if c.places == nil {
+		c.places = map[codePlace]bool{}
+	}
+	c.places[s.codePlace()] = true
+	if s.Kind == CodeRace {
+		if c.races == nil {
+			c.races = map[string]bool{}
+		}
+		c.races[s.Place()] = true
+	}
+	c.size += s.resultBytes()
+}
+
+// Bytes returns the size of the results.
+func (c *RecordSteps) Bytes() (sum int) {
+	for i := range c.Steps {
+		sum += c.Steps[i].resultBytes()
+	}
+	return sum
+}
+
+func (s *CodeStep) resultBytes() int { return len(s.Output) + len(s.Error) + len(s.Details) }
+
+// codeMode is graphMode with one node, whose function asks for all other steps.
+type codeMode struct{ graphMode }
+
+// linkScope also finds the recorded steps, and links the waits.
+func (m codeMode) linkScope(s *State, sc *Scope) error {
+	sc.indexCode()
+	for _, st := range sc.Waits {
+		st.scope, st.Node = sc, waitNode(st.Key, st.Params)
+		if !s.Status.Ended() && !s.isDraining() {
+			s.evolvePart().addWaiting(st)
+		}
+	}
+	return m.graphMode.linkScope(s, sc)
+}
+
+// activeSteps returns the function and its waits.
+func (m codeMode) activeSteps(sc *Scope) []*Step {
+	return append(m.graphMode.activeSteps(sc), sc.Waits...)
+}
+
+func (m codeMode) activeStep(sc *Scope, node string) *Step {
+	if st := m.graphMode.activeStep(sc, node); st != nil {
+		return st
+	}
+	for _, st := range sc.Waits {
+		if st.Key == node {
+			return st
+		}
+	}
+	return nil
+}
+
+// isBusy reports whether the function is in flight. A function that only waits has no carrier.
+func (m codeMode) isBusy(sc *Scope, retries bool) bool {
+	return m.graphMode.isBusy(sc, retries) && !sc.onlyWaits()
+}
+
+// applyStepEnded also ends the waits of the function.
+func (m codeMode) applyStepEnded(s *State, sc *Scope, e *Event) {
+	for _, st := range sc.Waits {
+		s.evolvePart().forgetStep(st, e.At)
+	}
+	sc.Waits = nil
+	m.graphMode.applyStepEnded(s, sc, e)
+}
+
+func (m codeMode) deactivateStep(sc *Scope, st *Step, at int64) {
+	if i := slices.Index(sc.Waits, st); i >= 0 {
+		sc.Waits = slices.Delete(slices.Clone(sc.Waits), i, i+1)
+		return
+	}
+	m.graphMode.deactivateStep(sc, st, at)
+}
+
+// setKept keeps nothing for a wait, which a function asks for again.
+func (m codeMode) setKept(sc *Scope, n *PlanNode, k *Kept) {
+	if n.Key == CodeMain {
+		m.graphMode.setKept(sc, n, k)
+	}
+}
+
+// finishStep ends the function, or one of its waits.
+func (m codeMode) finishStep(d *decider, st *Step, how stepOutcome) {
+	if slices.Contains(st.scope.Waits, st) {
+		endWait(d, st, how)
+		return
+	}
+	m.graphMode.finishStep(d, st, how)
+}
+
+func (sc *Scope) indexCode() {
+	sc.code = codeIndex{}
+	for i := range sc.Code {
+		sc.code.addStep(&sc.Code[i])
+	}
+}
+
+// reopenScope forgets the last steps that failed, so that a retried task repeats them. Failures
+// that the function has gone on behind stay recorded.
+func (m codeMode) reopenScope(sc *Scope, undone map[string]bool) {
+	m.graphMode.reopenScope(sc, undone)
+	last := len(sc.Code)
+	for last > 0 && (sc.Code[last-1].Error != "" && sc.Code[last-1].Kind != CodeSignal || sc.Code[last-1].Kind == CodeRetry) {
+		last--
+	}
+	sc.Code = slices.Clip(sc.Code[:last])
+	sc.indexCode()
+}
+
+// recordSteps stores results of a function's steps. A result that is recorded already changes
+// nothing: the answer to its first report was lost.
+func recordSteps(d *decider, c RecordSteps) error {
+	st, u := d.attemptPart().deliverableAttempt(c.Address)
+	if u == nil || u.Live.Given != c.Given || !st.scope.Plan.Code {
+		return ErrOver
+	}
+	if len(c.Steps) > MaxReports {
+		return Errorf(Limit, "limit: %d results at once, more than the %d there may be", len(c.Steps), MaxReports)
+	}
+	sc, fresh := st.scope, make([]*CodeStep, 0, len(c.Steps))
+	if err := checkWaits(d, sc, c.Waits); err != nil {
+		return err
+	}
+	size := sc.code.size
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		if sc.code.places[s.codePlace()] {
+			continue
+		}
+		if err := checkCodeStep(d, s); err != nil {
+			return err
+		}
+		size += s.resultBytes()
+		fresh = append(fresh, s)
+	}
+	if size > d.limits.Shared {
+		return Errorf(Limit, "limit: the results of the steps would have %d bytes together, more than "+
+			"the limit of %d; keep large data elsewhere and return references", size, d.limits.Shared)
+	}
+	if d.s.Steps+len(fresh)+len(c.Waits) > d.limits.Steps {
+		return Errorf(Limit, "limit: the task has run %d steps, which is the most a task may have; "+
+			"look for an endless loop in its function", d.s.Steps)
+	}
+	d.expectedEvents = len(fresh) + len(c.Waits)
+	for _, s := range fresh {
+		d.emitEvent(Event{Type: StepRecorded, Scope: sc.Path, Node: s.Name, Visit: s.Use,
+			Action: string(s.Kind), InputRef: s.Hash, Output: s.Output, Error: truncateText(s.Error, maxErrorText),
+			Details: s.Details, Total: s.Tries, Until: s.StartedAt})
+	}
+	beginWaits(d, sc, c.Waits)
+	return nil
+}
+
+// recordedStep returns the recorded step of a place; it must exist.
+func (sc *Scope) recordedStep(at codePlace) CodeStep {
+	return sc.Code[slices.IndexFunc(sc.Code, func(s CodeStep) bool { return s.codePlace() == at })]
+}
+
+// checkCodeStep rejects a result that cannot be stored.
+func checkCodeStep(d *decider, s *CodeStep) error {
+	what := "the step " + s.Name
+	if err := CheckName("the name of a step", s.Name); err != nil {
+		return err
+	}
+	if s.Use < 1 || !slices.Contains(codeKinds, s.Kind) || len(s.Hash) > MaxName || !IsText(s.Hash) {
+		return Errorf(Invalid, "%s is reported in a form that this member does not know", what)
+	}
+	if err := d.limits.checkValue("the result of "+what, s.Output); err != nil {
+		return err
+	}
+	return d.limits.checkValue("the details of the error of "+what, s.Details)
+}
+
+// applyRecorded adds a result. It proves that the carrier of the function is well, so earlier
+// losses of carriers no longer count.
+func (s *State) applyRecorded(e *Event) {
+	sc := s.scopes[e.Scope]
+	if sc == nil || !sc.Plan.Code {
+		return
+	}
+	step := CodeStep{Name: e.Node, Use: e.Visit, Kind: CodeKind(e.Action), Hash: e.InputRef, Output: e.Output,
+		Error: e.Error, Details: e.Details, Tries: e.Total, StartedAt: e.Until, EndedAt: e.At}
+	sc.Code = append(sc.Code, step)
+	sc.code.addStep(&step)
+	s.Steps++
+	if st := s.activeStep(e.stepAddress()); st != nil && st.Key != CodeMain {
+		s.evolvePart().forgetStep(st, e.At)
+		sc.mode.deactivateStep(sc, st, e.At)
+		if s.Paused() && sc.onlyWaits() {
+			sc.Step.Units[0].Live.Held = HeldPaused
+		}
+	}
+	if step.Kind == CodeRace {
+		s.evolvePart().withdrawWaits(sc, step.Place()+"/", e.At)
+	}
+	if sc.Step != nil && len(sc.Step.Units) == 1 && sc.Step.Units[0].Live != nil {
+		sc.Step.Units[0].Live.Deliveries = 0
+	}
+}
+
+// CodeKey returns the idempotency key of a step of a function. It is the same for all tries of the
+// step and for all carriers of the function.
+func CodeKey(function string, s *CodeStep) string { return function + "/" + s.Place() }
+
+// Place returns the name of a step as users see it: name, or name#2 for its second use.
+func (s *CodeStep) Place() string {
+	if s.Use < 2 {
+		return s.Name
+	}
+	return s.Name + "#" + strconv.Itoa(s.Use)
+}
+
+// recordedNode returns a node for a recorded step, which the plan does not have.
+func recordedNode(e *Event) *PlanNode {
+	kind := Kind(e.Action)
+	switch CodeKind(e.Action) {
+	case CodeDo:
+		kind = KindExecutor
+	case CodeSleep, CodeRetry, CodeSignal, CodeApproval:
+		return waitNode(e.Node, waitParams{Wait: CodeKind(e.Action)}.encodeParams())
+	}
+	return &PlanNode{Key: e.Node, Kind: kind, Single: true, Exec: Exec{Type: ExecCode, Func: e.Node}}
+}
+
+// recordedRun returns the row of a recorded step for a history.
+func recordedRun(e *Event) NodeRun {
+	r := NodeRun{Kind: RunAttempt, Node: recordedNode(e), Status: AttemptOK, Input: null, Output: orNull(e.Output), Error: e.Error,
+		Details: e.Details, StartedAt: e.Until, EndedAt: e.At,
+		Address: Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit, Attempt: max(e.Total, 1)}}
+	if e.Error != "" {
+		r.Status, r.Output = AttemptError, nil
+	}
+	return r
+}
+
+// recordedView returns the view of a recorded step.
+func recordedView(e *Event) StepView {
+	v := StepView{Address: Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit}, Node: recordedNode(e),
+		Status: StepCompleted, Output: e.Output, StartedAt: e.Until, EndedAt: e.At,
+		Units: UnitCount{Total: 1, Initial: 1, Done: 1}}
+	if e.Error != "" {
+		v.Status, v.Error, v.Details, v.Units.Failed = StepFailed, e.Error, e.Details, 1
+	}
+	return v
+}

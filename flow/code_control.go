@@ -1,0 +1,126 @@
+package flow
+
+import (
+	"slices"
+)
+
+// ErrCodeStops is the answer to recorded steps behind which the function must not go on for now:
+// the task is paused, or ends when nothing is in flight.
+var ErrCodeStops = &Error{Conflict, "the results are stored, but the function may not go on now"}
+
+// codeStops reports whether functions must stop at their next step: the task is paused, or ends
+// when nothing is in flight.
+func (s *State) codeStops() bool { return s.Paused() || s.isCanceling() }
+
+// CodeStops reports whether the function of an attempt must stop behind its recorded steps.
+func (s *State) CodeStops(a Address) bool {
+	_, u := s.findAttempt(a)
+	return u != nil && s.codeStops() && !u.Live.Undoes
+}
+
+// GivenUp is the reason why the carrier of a function has given it up.
+type GivenUp struct {
+	Reason string
+	Waits  []CodeWait // with HeldWaiting: all waits that the function has not got the results of
+}
+
+// holdAttempt takes a function from its carrier that has given it up. It is delivered again when
+// the task is resumed, retried or loaded by another life of a member.
+func holdAttempt(d *decider, st *Step, u *Unit, c Report) error {
+	switch {
+	case u.Live.Carrier == "" || c.Given != u.Live.Given:
+	case d.s.isCanceling():
+		d.taskPart().cancelAttempt(st, u, c.Address)
+	case c.GivenUp.Reason == HeldWaiting:
+		return holdWaiting(d, st, u, c)
+	case c.GivenUp.Reason == HeldPaused && !d.s.Paused():
+		d.claimPart().returnAttempt(st, c.Address, d.env.Member, u.Live.Deliveries)
+	default:
+		e := st.newEvent(AttemptHeld)
+		e.Unit, e.Attempt, e.Error = c.Unit, c.Attempt, truncateText(c.GivenUp.Reason, maxErrorText)
+		d.emitEvent(e)
+	}
+	return nil
+}
+
+// HeldPaused is the reason of a function that stopped at a step because its task is paused.
+const HeldPaused = "the task is paused"
+
+// releaseHeld delivers the held functions of a scope again. which selects them by their reason.
+func releaseHeld(d *decider, sc *Scope, which func(reason string) bool) (released bool) {
+	for _, st := range sc.Active() {
+		for i := range st.Units {
+			if u := &st.Units[i]; u.Live != nil && u.Live.Held != "" && which(u.Live.Held) {
+				a := st.Address()
+				a.Unit, a.Attempt = i, int(u.Attempt)
+				d.claimPart().returnAttempt(st, a, d.env.Member, u.Live.Deliveries)
+				released = true
+			}
+		}
+		if st.Child != nil && releaseHeld(d, st.Child, which) {
+			released = true
+		}
+	}
+	return released
+}
+
+// isAnyReason selects the functions that may go on when something outside their tasks has changed.
+func isAnyReason(reason string) bool { return reason != HeldWaiting }
+
+// isHeldHere reports whether a held function keeps its task loaded, because something other than
+// its task may release it.
+func isHeldHere(reason string) bool { return reason != "" && reason != HeldWaiting }
+
+func isPauseReason(reason string) bool { return reason == HeldPaused }
+
+// hasUndone reports whether the function has undone steps.
+func (sc *Scope) hasUndone() bool {
+	return slices.ContainsFunc(sc.Code, func(s CodeStep) bool { return s.Kind == CodeUndo })
+}
+
+// undoFunction takes the function of the root from its carrier and calls it again to undo its work.
+// Then the task ends with the error, or as canceled without one. It returns false if there is
+// nothing to call.
+func undoFunction(d *decider, failure string) bool {
+	st := d.s.Root.Step
+	if !d.s.Root.Plan.Code || d.s.Closing != nil || st == nil || d.s.Permits.Waits() {
+		return false
+	}
+	u := &st.Units[0]
+	if u.Live == nil || u.Live.Undoes || u.Live.Permits.Waits() || !canReplay(u.Live.Held) {
+		return false
+	}
+	if d.s.CancelAt == 0 {
+		paused := d.s.Paused()
+		d.emitEvent(Event{Type: CancelRequested, Error: failure})
+		if paused {
+			d.setClocks()
+		}
+	}
+	requeueToUndo(d, st, u)
+	return true
+}
+
+// canReplay reports whether a function that is held for a reason may be called again.
+func canReplay(held string) bool { return held == "" || held == HeldPaused || held == HeldWaiting }
+
+// requeueToUndo takes a function from its carrier and delivers it again, with the order to undo.
+func requeueToUndo(d *decider, st *Step, u *Unit) {
+	a := st.Address()
+	a.Attempt = int(u.Attempt)
+	d.effects = append(d.effects, st.withdrawEffect(a, u))
+	e := st.newEvent(AttemptRequeued)
+	e.Attempt, e.Carrier, e.Total, e.Reason = a.Attempt, d.env.Member, u.Live.Deliveries, ReasonUndo
+	d.emitEvent(e)
+}
+
+// undoesFunction reports whether the function of the root is being called to undo its work.
+func (s *State) undoesFunction() bool {
+	st := s.Root.Step
+	return s.Root.Plan.Code && st != nil && st.Units[0].Live != nil && st.Units[0].Live.Undoes
+}
+
+// mustUndo reports whether a canceled function has work to undo.
+func mustUndo(st *Step, u *Unit) bool {
+	return st.scope.Plan.Code && len(st.scope.Code) > 0 && !u.Live.Undoes && canReplay(u.Live.Held)
+}

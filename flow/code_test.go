@@ -1,0 +1,279 @@
+package flow_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/flowtest"
+)
+
+var functionAt = flow.Address{Node: flow.CodeMain, Visit: 1, Attempt: 1}
+
+// newFunction returns a task whose flow is a function, delivered to the member m.
+func newFunction(t *testing.T) *errand {
+	e := &errand{T: t, now: 1_000, state: flow.NewState("t", flowtest.Plan(t, `{"mode":"code","code":"f"}`))}
+	e.do("m", flow.Start{Version: "v"})
+	return e
+}
+
+func recordedStep(given int, name string) flow.RecordSteps {
+	return flow.RecordSteps{Address: functionAt, Given: given,
+		Steps: []flow.CodeStep{{Name: name, Use: 1, Kind: flow.CodeDo, Output: []byte(`1`), Tries: 1}}}
+}
+
+func TestResultsOfAnOlderDeliveryOfAFunctionAreRefused(t *testing.T) {
+	e := newFunction(t)
+	e.do("m", recordedStep(0, "a"))
+	jobs := dispatched(e.do("m", flow.Report{Address: functionAt, Lost: true}).Effects)
+	require.Len(t, jobs, 1)
+	require.Equal(t, 1, jobs[0].Given)
+	require.Len(t, jobs[0].Function.Steps, 1, "the next carrier gets what was recorded")
+
+	require.Equal(t, "conflict", e.refused(recordedStep(0, "b")))
+	require.Empty(t, e.do("m", flow.Report{Address: functionAt, Output: []byte(`2`)}).Events, "nor does its end count")
+	e.do("m", recordedStep(1, "b"))
+	require.Empty(t, e.do("m", recordedStep(1, "b")).Events, "what is recorded already changes nothing")
+	e.do("m", flow.Report{Address: functionAt, Given: 1, Output: []byte(`3`)})
+	require.Equal(t, flow.TaskCompleted, e.state.Status)
+	require.Equal(t, "3", string(e.state.Result()))
+}
+
+// waitForEach returns a function that waits for several things, one after another, and returns
+// their number.
+func waitForEach(waits ...flow.CodeWait) func(flow.Job) flow.Report {
+	return func(j flow.Job) flow.Report {
+		if j.Function.Undoes {
+			return flow.Report{Address: j.Address, Given: j.Given, Error: "the task was canceled", Fatal: true}
+		}
+		for i, w := range waits {
+			if i == len(j.Function.Steps) {
+				return flow.Report{Address: j.Address, Given: j.Given,
+					GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: []flow.CodeWait{w}}}
+			}
+		}
+		return flow.Report{Address: j.Address, Given: j.Given, Output: fmt.Appendf(nil, "%d", len(j.Function.Steps))}
+	}
+}
+
+// waitingFunction returns a task whose function has come to its first wait.
+func waitingFunction(t *testing.T, waits ...flow.CodeWait) *table {
+	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
+	tb.hands = waitForEach(waits...)
+	_, err := tb.do(flow.Start{Version: "v1"})
+	require.NoError(t, err)
+	tb.work()
+	return tb
+}
+
+// waitTexts returns the kinds and the names of the waits of a task.
+func waitTexts(s *flow.State) (kinds []string) {
+	for _, w := range flow.Waiting(s) {
+		kinds = append(kinds, w.For+" "+w.Node)
+	}
+	return kinds
+}
+
+var (
+	napping = flow.CodeWait{Name: "nap", Use: 1, Kind: flow.CodeSleep, MS: 1000}
+	unpaid  = flow.CodeWait{Name: "paid", Use: 1, Kind: flow.CodeSignal, Key: "paid", MS: 5000}
+	unasked = flow.CodeWait{Name: "order", Use: 1, Kind: flow.CodeApproval, Key: "order"}
+	failing = flow.CodeWait{Name: "ring", Use: 1, Kind: flow.CodeRetry, MS: 1000, Tries: 2, Error: "busy"}
+)
+
+func TestFunctionThatWaitsIsParked(t *testing.T) {
+	tb := waitingFunction(t, napping, unpaid, unasked, failing)
+	require.Equal(t, []string{"timer nap"}, waitTexts(tb.state))
+	due, parked := flow.Parked(tb.state)
+	require.True(t, parked)
+	require.EqualValues(t, epoch+1000, due)
+	tb.wait(1000)
+	tb.work()
+	require.Equal(t, []string{"signal paid"}, waitTexts(tb.state))
+	_, err := tb.do(flow.Signal{Key: "paid", Value: []byte(`7`)})
+	require.NoError(t, err)
+	tb.work()
+	require.Equal(t, []string{"approval order"}, waitTexts(tb.state))
+	_, err = tb.do(flow.Answer{Address: flow.Address{Node: "order", Visit: 1}, Action: "approved"})
+	require.NoError(t, err)
+	tb.work()
+	require.Equal(t, []string{"retry ring"}, waitTexts(tb.state))
+	tb.wait(1000)
+	tb.work()
+	require.Equal(t, "4", string(tb.state.Result()))
+}
+
+func TestWaitOfAFunctionTimesOutAndItsLateSignalIsKept(t *testing.T) {
+	again := unpaid
+	again.Use = 2
+	tb := waitingFunction(t, unpaid, again)
+	tb.wait(5000)
+	require.Equal(t, "timeout", tb.state.Root.Code[0].Error)
+	_, err := tb.do(flow.Signal{Key: "paid", Value: []byte(`7`)})
+	require.NoError(t, err)
+	tb.work()
+	require.Equal(t, "7", string(tb.state.Root.Code[1].Output), "it ends the next wait at once")
+	require.Equal(t, flow.TaskCompleted, tb.state.Status)
+	require.Empty(t, tb.state.Signals)
+}
+
+func TestPausedFunctionGoesOnBehindItsWaitWhenItIsResumed(t *testing.T) {
+	for _, w := range []flow.CodeWait{napping, unpaid} {
+		tb := waitingFunction(t, w)
+		_, err := tb.do(flow.Pause{})
+		require.NoError(t, err)
+		_, err = tb.do(flow.Signal{Key: "paid", Value: []byte(`7`)})
+		require.NoError(t, err)
+		tb.wait(10_000)
+		require.Len(t, tb.state.Root.Code, 1)
+		require.Empty(t, tb.jobs)
+		_, err = tb.do(flow.Resume{})
+		require.NoError(t, err)
+		tb.work()
+		require.Equal(t, flow.TaskCompleted, tb.state.Status)
+	}
+}
+
+func TestTimeoutOfAWaitStandsStillWhileTheTaskIsPaused(t *testing.T) {
+	tb := waitingFunction(t, unpaid)
+	tb.wait(1000)
+	_, err := tb.do(flow.Pause{})
+	require.NoError(t, err)
+	tb.wait(100_000)
+	_, err = tb.do(flow.Resume{})
+	require.NoError(t, err)
+	tb.wait(3999)
+	require.Empty(t, tb.state.Root.Code)
+	tb.wait(1)
+	require.Len(t, tb.state.Root.Code, 1)
+}
+
+func TestCanceledFunctionThatWaitsIsDeliveredToUndo(t *testing.T) {
+	tb := waitingFunction(t, unasked)
+	_, err := tb.do(flow.Cancel{})
+	require.NoError(t, err)
+	require.True(t, tb.jobs[functionAt].Function.Undoes)
+	require.Empty(t, tb.state.Approvals())
+	require.Empty(t, flow.Outstanding(tb.state)[1:], "its waits are over")
+
+	_, err = tb.do(flow.Cancel{})
+	require.NoError(t, err)
+	require.True(t, tb.jobs[functionAt].Function.Undoes, "a second cancel does not end the undoing")
+	_, err = tb.do(flow.Cancel{Force: true})
+	require.NoError(t, err)
+	require.Equal(t, flow.TaskCanceled, tb.state.Status)
+
+	tb = waitingFunction(t, unasked)
+	_, err = tb.do(flow.Cancel{Gently: true})
+	require.NoError(t, err)
+	require.Equal(t, flow.TaskCanceled, tb.state.Status, "it has recorded nothing")
+}
+
+// paidFunction returns a task whose function has recorded a step. It runs, or has come to its first
+// wait.
+func paidFunction(t *testing.T, definition string, waits ...flow.CodeWait) *table {
+	tb := newTable(t, flowtest.Plan(t, definition))
+	tb.tell(flow.Start{Version: "v1"})
+	tb.tell(recordedStep(tb.jobs[functionAt].Given, "pay"))
+	if len(waits) > 0 {
+		tb.hands = waitForEach(waits...)
+		tb.work()
+	}
+	return tb
+}
+
+func TestGentlyCanceledFunctionUndoesItsRecordedSteps(t *testing.T) {
+	for name, waits := range map[string][]flow.CodeWait{"while it waits": {unasked}, "while it runs": nil} {
+		tb := paidFunction(t, `{"mode":"code","code":"f"}`, waits...)
+		given := tb.jobs[functionAt].Given
+		_, err := tb.do(flow.Cancel{Gently: true})
+		require.NoError(t, err, name)
+		if waits == nil { // its carrier stops behind the step
+			require.False(t, tb.jobs[functionAt].Function.Undoes, name)
+			_, err = tb.do(flow.Report{Address: functionAt, Given: given, GivenUp: &flow.GivenUp{Reason: flow.HeldPaused}})
+			require.NoError(t, err, name)
+		}
+		require.True(t, tb.jobs[functionAt].Function.Undoes, name)
+		_, err = tb.do(flow.Cancel{})
+		require.NoError(t, err, name)
+		require.False(t, tb.state.Status.Ended(), name)
+	}
+}
+
+func TestForkOfAFunctionGoesOnWithItsWait(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f","timeout_ms":500}`))
+	tb.hands = waitForEach(unpaid, napping)
+	tb.tell(flow.Start{Version: "v1"})
+	tb.work()
+	tb.tell(flow.Signal{Key: "paid", Value: []byte(`7`)})
+	tb.work()
+	tb.wait(500) // it took too long
+	tb.work()
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
+
+	patient := flowtest.Plan(t, `{"mode":"code","code":"f"}`)
+	next, _ := tb.forked(t, patient, "", "")
+	require.Len(t, next.state.Root.Code, 1)
+	require.Empty(t, next.state.Signals)
+	next.work()
+	require.Equal(t, []string{"timer nap"}, waitTexts(next.state))
+	next.wait(1000)
+	next.work()
+	require.Equal(t, "2", string(next.state.Result()))
+
+	next, _ = tb.forked(t, patient, "paid", "")
+	require.Empty(t, next.state.Root.Code)
+	next.work()
+	require.Equal(t, []string{"signal paid"}, waitTexts(next.state), "it waits for a new one")
+}
+
+func TestWaitsThatCannotBeginFailTheFunction(t *testing.T) {
+	for text, w := range map[string]flow.CodeWait{
+		"cannot have the name main":           {Name: "main", Use: 1, Kind: flow.CodeSleep},
+		"in a form that this member does not": {Name: "a", Kind: flow.CodeSleep},
+		"begins with $":                       {Name: "a", Use: 1, Kind: flow.CodeSignal, Key: "$x"},
+	} {
+		tb := waitingFunction(t, w)
+		require.Equal(t, flow.TaskFailed, tb.state.Status)
+		require.Contains(t, tb.state.Error, text)
+	}
+}
+
+// TestFunctionIsDeliveredOnceForSeveralEnds ends two waits of a function that only waits.
+func TestFunctionIsDeliveredOnceForSeveralEnds(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
+	tb.hands = func(j flow.Job) flow.Report {
+		if len(j.Function.Steps) == 2 {
+			return flow.Report{Address: j.Address, Given: j.Given, Output: []byte("2")}
+		}
+		return flow.Report{Address: j.Address, Given: j.Given,
+			GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: []flow.CodeWait{inBranch("a", napping), inBranch("b", napping)}}}
+	}
+	_, err := tb.do(flow.Start{Version: "v1"})
+	require.NoError(t, err)
+	tb.work()
+	require.Equal(t, []string{"timer a/nap", "timer b/nap"}, waitTexts(tb.state))
+	tb.wait(1000)
+	tb.work()
+	tb.wait(1000)
+	tb.work()
+	require.Equal(t, flow.TaskCompleted, tb.state.Status)
+}
+
+// TestFunctionUndoesItsWorkWhenTheTimeOfItsTaskIsOver lets the time of a task pass while its
+// function runs, and while that waits.
+func TestFunctionUndoesItsWorkWhenTheTimeOfItsTaskIsOver(t *testing.T) {
+	for name, waits := range map[string][]flow.CodeWait{"while it waits": {unasked}, "while it runs": nil} {
+		tb := paidFunction(t, `{"mode":"code","code":"f","timeout_ms":500}`, waits...)
+		tb.wait(500)
+		require.True(t, tb.jobs[functionAt].Function.Undoes, name)
+		tb.wait(10_000)
+		require.False(t, tb.state.Status.Ended(), "%s: it may take its time", name)
+		_, err := tb.do(flow.Report{Address: functionAt, Given: tb.jobs[functionAt].Given, Error: "the task was canceled", Fatal: true})
+		require.NoError(t, err, name)
+		require.Equal(t, flow.TaskFailed, tb.state.Status, name)
+		require.Equal(t, "timeout: the task has not ended within its timeout_ms", tb.state.Error, name)
+	}
+}

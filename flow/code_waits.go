@@ -1,0 +1,271 @@
+package flow
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// onlyWaits reports whether the function has been given up until one of its waits ends.
+func (sc *Scope) onlyWaits() bool {
+	return sc.Step != nil && len(sc.Step.Units) == 1 && sc.Step.Units[0].Live != nil && sc.Step.Units[0].Live.Held == HeldWaiting
+}
+
+// HeldWaiting is the reason of a function that is given up because it only waits. It is delivered
+// again when one of its waits ends.
+const HeldWaiting = "it waits"
+
+// CodeWait is a wait that a function asks for. It ends with a recorded step.
+type CodeWait struct {
+	Name string // as that of a CodeStep
+	Use  int
+	Kind CodeKind
+	Key  string // key that ends a signal or an approval
+	MS   int64  // its duration, or the timeout of a signal or an approval; 0 for none
+
+	Tries int    // CodeRetry: number of tries so far
+	Error string // CodeRetry: the error of the last one
+}
+
+// waitParams are the params of the step of a wait. Its node is made from them.
+type waitParams struct {
+	Wait      CodeKind `json:"wait"`
+	Signal    string   `json:"signal_key,omitempty"`
+	Approval  string   `json:"approval_key,omitempty"`
+	Title     string   `json:"title,omitempty"`
+	TimeoutMS int64    `json:"timeout_ms,omitempty"`
+	Tries     int      `json:"tries,omitempty"`
+	Error     string   `json:"error,omitempty"`
+}
+
+func (p waitParams) encodeParams() json.RawMessage {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // it has texts and numbers only
+	}
+	return raw
+}
+
+func (w *CodeWait) stepParams() waitParams {
+	p := waitParams{Wait: w.Kind, TimeoutMS: w.MS, Tries: w.Tries, Error: truncateText(w.Error, maxErrorText)}
+	switch w.Kind {
+	case CodeSignal:
+		p.Signal = w.Key
+	case CodeApproval:
+		p.Approval, p.Title = w.Key, w.Name
+	}
+	return p
+}
+
+// waitNode returns the node of a wait, which the plan does not have.
+func waitNode(name string, params json.RawMessage) *PlanNode {
+	var p waitParams
+	_ = json.Unmarshal(params, &p) // a journal that is damaged has a timer here
+	n := &PlanNode{Key: name, Kind: KindTimer, Params: params, TimeoutMS: p.TimeoutMS}
+	switch p.Wait {
+	case CodeRetry:
+		n.Exec.Type = ExecCode
+	case CodeSignal:
+		n.Kind = KindWaitEvent
+	case CodeApproval:
+		n.Kind = KindApproval
+	}
+	return n
+}
+
+// waitOf returns the params of the step of a wait.
+func (st *Step) waitOf() (p waitParams) {
+	_ = json.Unmarshal(st.Params, &p) // as in waitNode
+	return p
+}
+
+// holdWaiting begins the waits of a function and takes it from its carrier. If one of them has
+// ended meanwhile, the function is delivered again at once.
+func holdWaiting(d *decider, st *Step, u *Unit, c Report) error {
+	sc, waits := st.scope, c.GivenUp.Waits
+	err := checkWaits(d, sc, waits)
+	if len(waits) == 0 {
+		err = Errorf(Invalid, "a function was given up, but waits for nothing")
+	}
+	if err != nil {
+		return d.attemptPart().settleResult(st, u, Report{Address: c.Address, Error: err.Error(), Fatal: true, Given: c.Given})
+	}
+	held := st.newEvent(AttemptHeld)
+	held.Unit, held.Attempt, held.Error = c.Unit, c.Attempt, HeldWaiting
+	ended := slices.ContainsFunc(waits, func(w CodeWait) bool { return sc.code.places[w.codePlace()] || sc.code.isDecided(w.Name) })
+	if ended && d.s.Paused() {
+		held.Error = HeldPaused
+	}
+	d.emitEvent(held)
+	beginWaits(d, sc, waits)
+	if ended {
+		goOnBehindWait(d, sc)
+	}
+	return nil
+}
+
+// beginWaits begins the waits that are neither active nor over. A carrier that has the function
+// gets the ends of those that are recorded, because it may not know them. A task that is being
+// canceled begins none: its function stops.
+func beginWaits(d *decider, sc *Scope, waits []CodeWait) {
+	if len(waits) == 0 {
+		return
+	}
+	active := sc.activeUses(waits)
+	for i := range waits {
+		w := &waits[i]
+		switch {
+		case sc.code.places[w.codePlace()]:
+			d.informCarrier(sc, sc.recordedStep(w.codePlace()))
+		case sc.code.isDecided(w.Name) || d.s.isCanceling():
+		case active[w.Name] != w.Use:
+			active[w.Name] = w.Use
+			beginWait(d, sc, w)
+		}
+	}
+}
+
+// isDecided reports whether a name belongs to a branch of a race that has its winner.
+func (c *codeIndex) isDecided(name string) bool {
+	for i := 0; len(c.races) > 0 && i < len(name); i++ {
+		if name[i] == '/' && c.races[name[:i]] {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *CodeWait) codePlace() codePlace {
+	return (&CodeStep{Name: w.Name, Use: w.Use, Kind: w.Kind, Tries: w.Tries}).codePlace()
+}
+
+// checkWaits rejects waits that cannot begin.
+func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
+	if len(waits) == 0 {
+		return nil
+	}
+	active, fresh := sc.activeUses(waits), 0
+	for i := range waits {
+		w := &waits[i]
+		if err := CheckName("the name of a wait", w.Name); err != nil {
+			return err
+		}
+		switch {
+		case w.Name == CodeMain:
+			return Errorf(Invalid, "a wait cannot have the name %s, which is that of the function: choose another one", CodeMain)
+		case w.Use < 1 || !slices.Contains(waitKinds, w.Kind):
+			return Errorf(Invalid, "the wait %s is asked for in a form that this member does not know", w.Name)
+		case active[w.Name] != 0 && active[w.Name] != w.Use:
+			return Errorf(Invalid, "the function already waits for %s: give each wait of its branches a name of its own", w.Name)
+		case w.Key != "":
+			if err := checkWaitKey(w.Key); err != nil {
+				return Errorf(Invalid, "the wait %s: %v", w.Name, err)
+			}
+		}
+		if active[w.Name] == 0 && !sc.code.places[w.codePlace()] {
+			fresh++
+		}
+		active[w.Name] = w.Use
+	}
+	if fresh > MaxReports {
+		return Errorf(Limit, "limit: the function begins %d waits at once, more than the %d it may", fresh, MaxReports)
+	}
+	if d.s.Steps+fresh > d.limits.Steps {
+		return Errorf(Limit, "limit: the task has run %d steps, which is the most a task may have; "+
+			"look for an endless loop in its function", d.s.Steps)
+	}
+	return nil
+}
+
+// activeUses returns which uses of the names of some waits are active, by name; 0 for none.
+func (sc *Scope) activeUses(waits []CodeWait) map[string]int {
+	uses := make(map[string]int, len(waits))
+	for i := range waits {
+		uses[waits[i].Name] = 0
+	}
+	for _, st := range sc.Waits {
+		if _, asked := uses[st.Key]; asked {
+			uses[st.Key] = st.Visit
+		}
+	}
+	return uses
+}
+
+// beginWait begins a wait. It ends at once if its time is over or its signal is there.
+func beginWait(d *decider, sc *Scope, w *CodeWait) {
+	e := Event{Type: WaitStarted, Scope: sc.Path, Node: w.Name, Visit: w.Use, Action: string(w.Kind), Input: w.stepParams().encodeParams()}
+	times := w.Kind == CodeSleep || w.Kind == CodeRetry
+	if times || w.MS > 0 {
+		e.Due = d.timeAfter(w.MS)
+	}
+	d.emitEvent(e)
+	st := d.s.activeStep(e.Address())
+	switch {
+	case times && e.Due <= d.env.Now:
+		d.stepPart().handleStepDue(st)
+		return
+	case e.Due > 0:
+		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
+	}
+	if !times {
+		d.stepPart().wakeStep(st)
+	}
+}
+
+// applyWaitStarted makes a wait of a function active.
+func (s evolveState) applyWaitStarted(e *Event) {
+	sc := s.scopes[e.Scope]
+	if sc == nil || !sc.Plan.Code {
+		return
+	}
+	st := &Step{Key: e.Node, Node: waitNode(e.Node, e.Input), Visit: e.Visit, EnteredAt: e.At, Due: e.Due, Params: e.Input, scope: sc}
+	sc.Waits = append(sc.Waits, st)
+	s.addWaiting(st)
+	s.takeSignal(st)
+}
+
+// withdrawWaits ends the waits below a place without results.
+func (s evolveState) withdrawWaits(sc *Scope, place string, at int64) {
+	sc.Waits = slices.Clone(sc.Waits)
+	sc.Waits = slices.DeleteFunc(sc.Waits, func(st *Step) bool {
+		withdrawn := strings.HasPrefix(st.Key, place)
+		if withdrawn {
+			s.forgetStep(st, at)
+		}
+		return withdrawn
+	})
+}
+
+// endWait records the result of a wait. It delivers the function again, or informs its carrier.
+func endWait(d *decider, st *Step, how stepOutcome) {
+	sc, p := st.scope, st.waitOf()
+	d.emitEvent(Event{Type: StepRecorded, Scope: sc.Path, Node: st.Key, Visit: st.Visit, Action: string(p.Wait),
+		Output: how.output, Error: truncateText(how.failed, maxErrorText), Total: p.Tries, Until: st.EnteredAt})
+	d.informCarrier(sc, sc.Code[len(sc.Code)-1])
+	goOnBehindWait(d, sc)
+}
+
+// informCarrier gives the end of a wait to the carrier of a function that goes on in other
+// branches.
+func (d *decider) informCarrier(sc *Scope, ended CodeStep) {
+	st := sc.Step
+	if st == nil || len(st.Units) != 1 || st.Units[0].Live == nil {
+		return
+	}
+	if u := &st.Units[0]; u.Live.Held == "" && u.Live.Carrier != "" {
+		a := st.Address()
+		a.Attempt = int(u.Attempt)
+		d.effects = append(d.effects, WaitEnded{Address: a, Carrier: u.Live.Carrier, Given: u.Live.Given, Step: ended})
+	}
+}
+
+// goOnBehindWait delivers a function that was given up until a wait ends.
+func goOnBehindWait(d *decider, sc *Scope) {
+	if !sc.onlyWaits() || d.s.codeStops() {
+		return
+	}
+	st := sc.Step
+	e := st.newEvent(AttemptRequeued)
+	e.Attempt, e.Carrier, e.Total, e.Reason = int(st.Units[0].Attempt), d.env.Member, st.Units[0].Live.Deliveries, ReasonWaited
+	d.emitEvent(e)
+}

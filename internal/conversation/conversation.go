@@ -1,0 +1,376 @@
+// Package conversation leads the conversation between a function that is a flow and its engine.
+//
+// The function asks for steps. A step whose result is recorded is answered from the history. Every
+// other step is carried out, and the function goes on behind it when its result is stored. Results
+// that end at the same time are stored together.
+//
+// A function runs in goroutines of its own: one, and one for each of its branches. When it must
+// stop (another carrier has it, its code does not fit the history, the task is paused), the
+// goroutine that asks for the next step ends as by runtime.Goexit, so deferred calls run. A recover
+// in the function cannot keep it going.
+//
+// Promises: results are in the history in the order in which each branch asked for them. A branch
+// that asks for another step than the history has holds the function with a text that names both.
+// A wait of one branch begins also while others go on. When all of them wait, the function is given
+// up.
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-engine/troupe/job"
+)
+
+// Kind is the kind of a step.
+type Kind string
+
+// Kinds of steps.
+const (
+	Do      Kind = "do"      // calls a function
+	Now     Kind = "now"     // reads the clock
+	Version Kind = "version" // chooses between ways of the code
+	Undo    Kind = "undo"    // undoes an earlier step
+	Race    Kind = "race"    // chooses the branch that goes on
+
+	Sleep    Kind = "sleep"    // waits for a time
+	Retry    Kind = "retry"    // waits for the next try of a failed step
+	Signal   Kind = "signal"   // waits for a signal
+	Approval Kind = "approval" // waits for a decision
+)
+
+// Step is a step with its result.
+type Step struct {
+	Name string // with the path of its branch in front
+	Use  int    // number of steps that had this name before it, plus one
+	Kind Kind
+	Hash string // hash of its input; "" if it records none
+
+	Output             json.RawMessage
+	Error              string
+	Details            json.RawMessage // details of the error
+	Tries              int
+	StartedAt, EndedAt int64 // Unix milliseconds; the end is set in a history
+
+	index int // number of steps recorded before it, as far as the function knows
+}
+
+// Place returns the name of the step as users see it.
+func (s *Step) Place() string {
+	if s.Use < 2 {
+		return s.Name
+	}
+	return s.Name + "#" + strconv.Itoa(s.Use)
+}
+
+// Errors of a Host.
+var (
+	// ErrOver means that nothing waits for the function any longer, or that another carrier has it.
+	ErrOver = errors.New("the function is no longer needed here")
+	// ErrPaused means that the results are stored, but the function must stop at this step.
+	ErrPaused = errors.New("the task is paused")
+)
+
+// Host is the engine's side of a conversation.
+type Host interface {
+	// Record returns when the results are stored and the waits have begun. Its error is ErrOver,
+	// ErrPaused, or the reason why that can never be.
+	Record(ctx context.Context, steps []*Step, waits []*Wait) error
+	// Listen sets the function that gets the ends of waits while other branches go on.
+	Listen(end func(Step))
+	// Now returns the engine's time.
+	Now() time.Time
+}
+
+// Outcome describes how a function ended or stopped.
+type Outcome struct {
+	Output json.RawMessage
+	Err    error  // error of the function
+	Fatal  error  // why a result cannot be stored
+	Over   bool   // nothing may be reported
+	Held   string // why it stopped although its task goes on; "" if it did not
+	// waits of the function, when it only waits; see Resume
+	Waits []*Wait
+	// recorded steps that the function did not ask for
+	Unasked []string
+}
+
+// Conversation is one call of a function.
+type Conversation struct {
+	ctx  context.Context // ends when the job is withdrawn
+	job  job.Job
+	host Host
+	main *Branch
+	warm time.Duration // the maximum pause between tries that the function is not given up for
+
+	ended  chan Outcome  // gets the outcome when the function returns
+	rested chan struct{} // gets a value when the function only waits
+
+	mu        sync.Mutex
+	stored    int          // number of recorded steps that the function knows
+	gathering *resultBatch // results that wait to be stored
+	storing   bool         // a batch is being stored
+	stopped   *Outcome
+	stop      chan struct{} // closed when stopped is set
+	undoes    bool          // the function is called to undo its work
+	unwound   chan struct{} // closed when the function has reached the end of its history and undoes
+	unwinds   sync.Once
+	end       context.CancelCauseFunc
+	histories map[string][]*Step // recorded steps of branches that have not begun, by path
+	undos     []registeredUndo
+	branching
+}
+
+// resultBatch is a number of results that are stored together.
+type resultBatch struct {
+	steps  []*Step
+	stored chan struct{}
+}
+
+// New returns the conversation of a job. history holds the recorded steps in their order. Pauses up
+// to warm between the tries of a step are waited for; in longer ones the function is given up.
+func New(ctx context.Context, j job.Job, history []Step, host Host, warm time.Duration) *Conversation {
+	c := &Conversation{job: j, host: host, warm: warm, stop: make(chan struct{}), unwound: make(chan struct{}),
+		ended: make(chan Outcome, 1), rested: make(chan struct{}, 1), stored: len(history)}
+	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx)) // it outlives the first job; see awaitOutcome
+	if len(history) > 0 {
+		c.histories = map[string][]*Step{}
+		for i := range history {
+			path := history[i].Name[:strings.LastIndexByte(history[i].Name, '/')+1]
+			history[i].index = i
+			c.histories[path] = append(c.histories[path], &history[i])
+		}
+	}
+	c.main = c.newBranch(nil, "")
+	return c
+}
+
+// Main returns the branch of the function itself.
+func (c *Conversation) Main() *Branch { return c.main }
+
+// Job returns the job of the function.
+func (c *Conversation) Job() job.Job { return c.job }
+
+// Undo makes the function only repeat its recorded steps, and then undo them. The outcome is
+// ErrCanceled. It must be called before Run.
+func (c *Conversation) Undo() { c.undoes = true }
+
+// ErrCanceled is the error of a function whose task was canceled.
+var ErrCanceled = errors.New("the task was canceled")
+
+// Run calls the function and returns when it has ended, stopped, or only waits. ctx ends when the
+// job is withdrawn.
+func (c *Conversation) Run(ctx context.Context, fn func() (json.RawMessage, error)) Outcome {
+	c.mu.Lock()
+	c.startBranch(c.main, func() {
+		out, err, returned := callRecovering(fn)
+		if returned {
+			c.ended <- Outcome{Output: out, Err: err}
+		}
+	})
+	c.mu.Unlock()
+	c.host.Listen(c.endWait)
+	return c.awaitOutcome(ctx)
+}
+
+// awaitOutcome returns when the function has ended, stopped, or only waits.
+func (c *Conversation) awaitOutcome(ctx context.Context) Outcome {
+	withdrawn := context.AfterFunc(ctx, func() { c.end(ErrOver) })
+	defer withdrawn()
+	var o Outcome
+	for {
+		select {
+		case <-c.rested:
+			if waits := c.giveUp(); waits != nil {
+				return Outcome{Waits: waits}
+			}
+			continue
+		case o = <-c.ended:
+			if c.undoes {
+				o = Outcome{Err: ErrCanceled}
+			}
+			o = c.undoAfter(o)
+			o.Unasked = c.unaskedSteps()
+		case <-c.unwound:
+			o = c.undoAfter(Outcome{Err: ErrCanceled})
+		case <-c.stop:
+			o = *c.stopped
+		case <-c.ctx.Done():
+			o = Outcome{Over: true}
+		}
+		c.end(ErrOver)
+		return o
+	}
+}
+
+// callRecovering calls a function. A panic becomes an error. returned is false if its goroutine is
+// ending.
+func callRecovering(fn func() (json.RawMessage, error)) (out json.RawMessage, err error, returned bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err, returned = nil, fmt.Errorf("panic: %v\n%s", p, firstLines(debug.Stack(), 12)), true
+		}
+	}()
+	out, err = fn()
+	return out, err, true
+}
+
+func firstLines(text []byte, n int) string {
+	lines := strings.SplitN(string(text), "\n", n+1)
+	return strings.Join(lines[:min(n, len(lines))], "\n")
+}
+
+// haltFunction stops the function for a reason and ends the calling goroutine. The first reason
+// counts.
+func (c *Conversation) haltFunction(o Outcome) {
+	c.mu.Lock()
+	if c.stopped == nil {
+		c.stopped = &o
+		close(c.stop)
+		c.end(ErrOver)
+	}
+	c.mu.Unlock()
+	runtime.Goexit()
+}
+
+// recordResult returns when a result is stored, together with those that ended meanwhile.
+func (b *Branch) recordResult(s *Step) {
+	c := b.c
+	c.mu.Lock()
+	if c.gathering == nil {
+		c.gathering = &resultBatch{stored: make(chan struct{})}
+	}
+	mine := c.gathering
+	mine.steps = append(mine.steps, s)
+	if !c.storing {
+		c.storing, c.gathering = true, nil
+		c.mu.Unlock()
+		c.storeBatch(mine)
+	} else {
+		c.mu.Unlock()
+		select {
+		case <-mine.stored:
+		case <-c.stop:
+			runtime.Goexit()
+		}
+	}
+	b.noteResult(s)
+	b.checkFunction()
+}
+
+// maxBatch is the maximum number of results that are stored at once, and of waits that begin at
+// once.
+const maxBatch = 256
+
+// storeBatch stores a batch, and begins waits that have not begun. If more results have gathered
+// meanwhile, another goroutine stores those.
+func (c *Conversation) storeBatch(b *resultBatch) {
+	c.mu.Lock()
+	n := min(len(c.unsent), maxBatch)
+	waits := slices.Clone(c.unsent[:n])
+	c.unsent = slices.Delete(c.unsent, 0, n)
+	c.mu.Unlock()
+	err := c.storeSteps(b.steps, waits)
+	c.mu.Lock()
+	next := c.gathering
+	if next == nil && (len(c.unsent) > maxBatch || len(c.unsent) > 0 && c.running > 0) {
+		next = &resultBatch{stored: make(chan struct{})}
+	}
+	c.gathering = nil
+	c.storing = next != nil
+	c.mu.Unlock()
+	if next != nil && err == nil {
+		go c.storeBatch(next)
+	}
+	switch {
+	case err == nil:
+		close(b.stored)
+		c.mu.Lock()
+		c.noteChange() // the function may have waited for this only
+		c.mu.Unlock()
+	case errors.Is(err, ErrOver):
+		c.haltFunction(Outcome{Over: true})
+	case errors.Is(err, ErrPaused):
+		c.haltFunction(Outcome{Held: ErrPaused.Error()})
+	default:
+		c.haltFunction(Outcome{Fatal: err})
+	}
+}
+
+func (c *Conversation) storeSteps(steps []*Step, waits []*Wait) error {
+	for len(steps) > maxBatch {
+		if err := c.storeSome(steps[:maxBatch], nil); err != nil {
+			return err
+		}
+		steps = steps[maxBatch:]
+	}
+	return c.storeSome(steps, waits)
+}
+
+func (c *Conversation) storeSome(steps []*Step, waits []*Wait) error {
+	err := c.host.Record(c.ctx, steps, waits)
+	if err == nil {
+		c.countStored(steps...)
+	}
+	if err == nil || errors.Is(err, ErrOver) || errors.Is(err, ErrPaused) {
+		return err
+	}
+	for _, s := range steps { // one of them cannot be stored, which is its error
+		if err := c.storeAlone(s); err != nil {
+			return err
+		}
+	}
+	if len(waits) > 0 {
+		return c.host.Record(c.ctx, nil, waits)
+	}
+	return nil
+}
+
+// storeAlone stores a result. If that is impossible, because it is too large, it stores that as the
+// error of the step.
+func (c *Conversation) storeAlone(s *Step) error {
+	err := c.host.Record(c.ctx, []*Step{s}, nil)
+	if err != nil && !errors.Is(err, ErrOver) && !errors.Is(err, ErrPaused) {
+		s.Output, s.Details, s.Error = nil, nil, err.Error()
+		err = c.host.Record(c.ctx, []*Step{s}, nil)
+	}
+	if err == nil {
+		c.countStored(s)
+	}
+	return err
+}
+
+// countStored numbers steps that are stored now.
+func (c *Conversation) countStored(steps ...*Step) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range steps {
+		s.index = c.stored
+		c.stored++
+	}
+}
+
+// unaskedSteps returns the recorded steps that no branch has asked for.
+func (c *Conversation) unaskedSteps() (names []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := [][]*Step{c.main.history[c.main.at:]}
+	for _, steps := range c.histories {
+		left = append(left, steps)
+	}
+	for _, s := range slices.Concat(left...) {
+		if s.Kind != Undo {
+			names = append(names, s.Place())
+		}
+	}
+	return names
+}

@@ -1,0 +1,43 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Now returns the time and records it.
+func (b *Branch) Now() (at time.Time, err error) {
+	raw, err := b.doStep(Now, "now", Options{}, func(context.Context) (json.RawMessage, error) { return json.Marshal(b.c.host.Now()) })
+	if err == nil {
+		err = json.Unmarshal(raw, &at)
+	}
+	return at, err
+}
+
+// Version records the newest version, or returns the recorded one. It returns the least version in
+// a history that was made before the call was written.
+func (b *Branch) Version(name string, least, newest int) (int, error) {
+	if b.IsReplaying() {
+		if next := b.history[b.at]; next.Kind != Version || next.Name != b.path+name {
+			return least, nil
+		}
+	}
+	raw, err := b.doStep(Version, name, Options{}, func(context.Context) (json.RawMessage, error) {
+		return json.RawMessage(strconv.Itoa(newest)), nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(string(raw))
+	if err == nil && (n < least || n > newest) {
+		b.c.haltFunction(Outcome{Held: fmt.Sprintf("nondeterministic: at step %s the history has version %d, the code knows %d to %d",
+			b.path+name, n, least, newest)})
+	}
+	return n, err
+}
+
+// Key returns a text that identifies the branch among those of all tasks, the same in every replay.
+func (b *Branch) Key() string { return b.c.job.Key() + "/" + b.path }
