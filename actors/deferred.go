@@ -52,18 +52,3 @@ func (f *activeJob) hasDeferredWork() bool {
 	r, ok := f.report.(flow.Report)
 	return ok && len(r.Deferred) > 0
 }
-
-// forwardDeferredWork forwards reports of external work that was started for jobs while the task
-// ended.
-func (t *task) forwardDeferredWork() {
-	if t.inbox == nil {
-		return
-	}
-	t.inbox.takeReports(func(landed []*activeJob) {
-		for _, f := range landed {
-			if f.hasDeferredWork() {
-				t.m.sendMessage(t.m.tasks, reportsOf(t.id, []*activeJob{f}))
-			}
-		}
-	})
-}

@@ -276,7 +276,7 @@ func (t taskResting) handOver(c actor.Context, later bool) {
 	case !t.idleNow() || len(t.waiting)+len(t.isolated) > 0:
 		t.restLater(c, true)
 	case t.state.Status.Ended():
-		t.resting = restDone
+		t.finishWork()
 		c.Send(t.m.tasks, taskRested{task: t.task})
 	case len(t.children) == 0:
 		t.commitRest(c)

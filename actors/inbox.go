@@ -37,9 +37,15 @@ type inbox struct {
 }
 
 // taskOwner is the actor that decides about the reports in the inboxes of a task and its steps: the
-// task's actor. After a crash of that, the actor of all tasks keeps the reports for the next one.
-// nil means that the task has moved to another member.
-type taskOwner struct{ atomic.Pointer[actor.PID] }
+// task's actor. After a crash or the end of that, the actor of all tasks keeps the reports for the
+// next one. nil means that the task has moved to another member.
+type taskOwner struct {
+	atomic.Pointer[actor.PID]
+	// held while a report is sent, so that no owner gets one after its successor is known
+	sending sync.Mutex
+	// nothing is left to decide here but external work that the reports name
+	retired atomic.Bool
+}
 
 func ownerAt(pid *actor.PID) *taskOwner {
 	o := &taskOwner{}
@@ -49,6 +55,8 @@ func ownerAt(pid *actor.PID) *taskOwner {
 
 // sendToOwner sends reports to the actor or the member that decides about them.
 func (in *inbox) sendToOwner(cmd *taskCommand) {
+	in.taskOwner.sending.Lock()
+	defer in.taskOwner.sending.Unlock()
 	if owner := in.taskOwner.Load(); owner != nil {
 		in.m.sendMessage(owner, cmd)
 		return
@@ -56,10 +64,35 @@ func (in *inbox) sendToOwner(cmd *taskCommand) {
 	in.m.orderForwarder.SendCommand(cmd.task, cmd.command)
 }
 
+// setOwner sets the owner of the reports of a task. No earlier owner gets a report afterwards.
+func (in *inbox) setOwner(owner *actor.PID) {
+	in.taskOwner.sending.Lock()
+	defer in.taskOwner.sending.Unlock()
+	in.taskOwner.Store(owner)
+}
+
+// sendExternal sends the reports that name external work to the owner. Nothing else would cancel
+// that work.
+func (in *inbox) sendExternal(landed []*activeJob) {
+	for _, f := range landed {
+		if f.hasDeferredWork() {
+			in.sendToOwner(reportsOf(f.key.Task, []*activeJob{f}))
+		}
+	}
+}
+
+// retireOwner empties the inboxes of a task whose actor stops because nothing is left to decide. The
+// reports that name external work go to the actor of all tasks, now and in future.
+func (in *inbox) retireOwner() {
+	in.taskOwner.retired.Store(true)
+	in.setOwner(in.m.tasks)
+	in.drainReports(in.sendExternal, true)
+}
+
 // detachOwner passes the reports of this inbox and of nested ones to the orderForwarder, now and in
 // future. No actor collects them anymore, but they still count.
 func (in *inbox) detachOwner() {
-	in.taskOwner.Store(nil)
+	in.setOwner(nil)
 	in.drainReports(in.sendReports, false)
 }
 
@@ -118,6 +151,9 @@ func (in *inbox) addReport(f *activeJob) {
 	in.expectedJobs--
 	switch {
 	case f.report == nil:
+	case in.taskOwner.retired.Load():
+		in.sendExternal([]*activeJob{f})
+		return
 	case in.closed || in.HasMoved():
 		in.sendToOwner(reportsOf(f.key.Task, []*activeJob{f}))
 		return
@@ -202,7 +238,12 @@ func (in *inbox) drainChildren(hand func([]*activeJob), last bool) {
 // drainCrashed passes on the reports for an actor that has crashed, with those of nested inboxes.
 // Later reports go to the actor of all tasks at once.
 func (in *inbox) drainCrashed(hand func([]*activeJob)) {
-	in.taskOwner.Store(in.m.tasks)
+	in.setOwner(in.m.tasks)
+	in.drainAndClose(hand)
+}
+
+// drainAndClose empties an inbox and all nested ones for the last time.
+func (in *inbox) drainAndClose(hand func([]*activeJob)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.drainChildren(hand, true)
@@ -210,14 +251,13 @@ func (in *inbox) drainCrashed(hand func([]*activeJob)) {
 	in.closed = true
 }
 
-// close closes an inbox whose step has ended. The reports in it are no longer needed.
+// close closes an inbox whose step has ended, and all nested ones. The reports in them are no
+// longer needed, except for external work that they name.
 func (in *inbox) close() {
 	in.parent.mu.Lock()
 	delete(in.parent.children, in)
 	in.parent.mu.Unlock()
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.closed = true
+	in.drainAndClose(in.sendExternal)
 }
 
 // IsAbandoned reports whether no actor collects reports here anymore, because the step or an

@@ -36,7 +36,7 @@ func (t taskResting) tryRest(c actor.Context, m restRequest) {
 	force := m.force
 	switch {
 	case t.unreadable != nil && len(t.unreadable.cancels) == 0:
-		t.resting = restDone
+		t.finishWork()
 		c.Send(t.m.tasks, taskRested{task: t.task})
 		return
 	case m.move:
@@ -58,11 +58,18 @@ func (t taskResting) tryRest(c actor.Context, m restRequest) {
 		c.Send(t.m.tasks, restAnswer{t.task, false})
 		return
 	case t.state.Status.Ended():
-		t.resting = restDone
+		t.finishWork()
 		c.Send(t.m.tasks, taskRested{task: t.task})
 		return
 	}
 	t.commitRest(c)
+}
+
+// finishWork marks that nothing is left to decide: messages and reports that still come are for the
+// next actor of the task.
+func (t *task) finishWork() {
+	t.resting = restDone
+	t.inbox.retireOwner()
 }
 
 // restLater lets a task that must rest try again.
@@ -148,11 +155,12 @@ func (t taskResting) restWritten(c actor.Context, err error) {
 		c.Send(t.m.tasks, restAnswer{t.task, false})
 		return
 	}
-	t.resting = restDone
 	if t.movesAway {
+		t.resting = restDone
 		t.inbox.detachOwner() // jobs that this member carries out continue
 	} else {
 		t.pruneAll(c)
+		t.finishWork()
 	}
 	c.Send(t.m.tasks, taskRested{t.task, t.movesAway})
 }

@@ -126,11 +126,11 @@ func (t *tasks) finishRest(c actor.Context, m taskRested) {
 	t.m.counts.rested.Add(1)
 	delete(t.crashes, e.id)
 	delete(t.missingValues, e.id)
+	c.Poison(e.pid) // it first forwards the messages in its mailbox
 	if m.moved {
-		c.Poison(e.pid)
 		return
 	}
-	t.closeTask(c, e)
+	t.forgetTask(e)
 	if t.resting {
 		t.refuseMessages(e.arrived)
 		return

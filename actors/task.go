@@ -180,7 +180,6 @@ func (t *task) handleStop(message any) {
 		t.close()
 	case *actor.Stopped:
 		t.loadPart().notifyLoaded()
-		t.forwardDeferredWork()
 		t.turnPart().addUnstored(-t.unstoredAttempts)
 		t.m.counts.taskActors.Add(-1)
 		if t.movesAway {
@@ -474,7 +473,7 @@ func (t *task) handleCommitResult(c actor.Context, w journal.Written) {
 func (t *task) announceEnd(c actor.Context, status flow.TaskStatus) {
 	t.m.endPart().logFailedTask(t.id, t.state, status)
 	if t.idleNow() && t.state.Status.Ended() {
-		t.resting = restDone
+		t.finishWork()
 	}
 	c.Send(t.m.tasks, taskEnded{t, status, t.resting == restDone})
 }

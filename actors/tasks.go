@@ -303,12 +303,6 @@ func (t *tasks) wakeTasks(c actor.Context, m wakeTasks) {
 	}
 }
 
-// closeTask removes a task actor and stops it.
-func (t *tasks) closeTask(c actor.Context, e *taskEntry) {
-	t.forgetTask(e)
-	c.Stop(e.pid)
-}
-
 func (t *tasks) forgetTask(e *taskEntry) {
 	delete(t.entries, e.id)
 	delete(t.byPID, e.pid.Id)
