@@ -26,6 +26,9 @@ const closingScope = "~"
 // applyClosing starts the closing. All other work is over at this point.
 func (s evolveState) applyClosing(e *Event) {
 	s.Root.cutActive(s.State, e.At)
+	if s.Closing != nil { // an event that does not fit
+		s.forgetScope(s.Closing.Scope, e.At)
+	}
 	s.Deadline, s.DeadlineLeft = 0, 0
 	s.Root.FailedAt, s.Root.Cursor = cmp.Or(s.Root.FailedAt, s.Root.Cursor), ""
 	s.Closings++
