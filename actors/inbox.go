@@ -81,8 +81,8 @@ func (in *inbox) sendExternal(landed []*activeJob) {
 	}
 }
 
-// retireOwner empties the inboxes of a task whose actor stops because nothing is left to decide. The
-// reports that name external work go to the actor of all tasks, now and in future.
+// retireOwner empties the inboxes of a task whose actor stops because nothing is left to decide.
+// The reports that name external work go to the actor of all tasks, now and in future.
 func (in *inbox) retireOwner() {
 	in.taskOwner.retired.Store(true)
 	in.setOwner(in.m.tasks)
