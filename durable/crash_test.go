@@ -33,7 +33,8 @@ func startTask(t *testing.T, store, name, task string) (id string) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, e.Close()) }()
 	require.NoError(t, e.Publish(t.Context(), name, fmt.Appendf(nil, `{"name":%q,"mode":"code","code":%q,
-		"inputs":{"type":"object","properties":{"name":{"type":"string"}}}}`, name, name)))
+		"inputs":{"type":"object","properties":{"name":{"type":"string"},
+		"round":{"type":"integer"},"sum":{"type":"integer"}}}}`, name, name)))
 	id, err = e.Start(t.Context(), name, input{task})
 	require.NoError(t, err)
 	return id

@@ -27,6 +27,8 @@
 //   - A function that waits (Sleep, Signal, Approve) costs rows in the store, and no memory after
 //     some seconds (Config.KeepWarm). It is called again when its wait ends.
 //
+// Restart begins a function anew, so that one that runs for years stays small.
+//
 // Go, All, Each and Race run parts of a function side by side. The names of the steps in such a
 // branch begin with the name of the branch: pack/3/wrap.
 //
@@ -197,6 +199,21 @@ func (f *Flow) UUID() string {
 
 // ids is the UUID namespace of Flow.UUID.
 var ids = uuid.MustParse("0d2c54a5-6a0f-5a3e-9d0e-3c1f6a1d7b42")
+
+// Restart ends this call of the function and begins it anew with another input, for functions that
+// run for years. It does not return: write `return result, f.Restart(input)`.
+//
+// The recorded steps and the undos so far no longer count, so they cost no memory. Signals that
+// nothing has waited for are kept. Steps of the new call have new idempotency keys. The task keeps
+// its id, its timeout and its history.
+func (f *Flow) Restart(input any) error {
+	raw, err := json.Marshal(input)
+	if err != nil {
+		panic(fmt.Sprintf("durable: an input cannot be written as JSON: %v", err))
+	}
+	f.b.Restart(raw)
+	return nil // it never comes here
+}
 
 // Version chooses between ways of the code. A task that was there before this call was written gets
 // least; every other one gets newest, which is recorded.

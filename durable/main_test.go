@@ -63,6 +63,7 @@ func runProgram(text string) error {
 	troupe.HandleFlow(e, "ten", s.takeTenSteps)
 	troupe.HandleFlow(e, "trip", s.bookTrip)
 	troupe.HandleFlow(e, "pack", s.packItems)
+	troupe.HandleFlow(e, "rounds", s.payRounds)
 	if _, err := e.Member(ctx); err != nil {
 		return err
 	}

@@ -269,6 +269,7 @@ func codeReport(c *codec.Codec, v *flow.Report) {
 func codeGivenUp(c *codec.Codec, v *flow.GivenUp) {
 	codec.Text(c, &v.Reason)
 	codec.List(c, &v.Waits, codeWait)
+	c.Bool(&v.Restarts)
 }
 
 func codeWait(c *codec.Codec, v *flow.CodeWait) {

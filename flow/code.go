@@ -146,13 +146,35 @@ func (m codeMode) isBusy(sc *Scope, retries bool) bool {
 	return m.graphMode.isBusy(sc, retries) && !sc.onlyWaits()
 }
 
-// applyStepEnded also ends the waits of the function.
+// applyStepEnded also ends the waits of the function. If that begins anew, its steps are forgotten.
 func (m codeMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	for _, st := range sc.Waits {
 		s.evolvePart().forgetStep(st, e.At)
 	}
 	sc.Waits = nil
+	if st := s.activeStep(e.Address()); e.Action == ActionRestart && st != nil && len(st.Units) == 1 {
+		sc.Code = nil
+		sc.indexCode()
+		sc.setShared(CodeInput, st.Units[0].Output)
+	}
 	m.graphMode.applyStepEnded(s, sc, e)
+}
+
+// stepParams returns the input of the function.
+func (m codeMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
+	if input, restarted := sc.Shared[CodeInput]; restarted {
+		return input
+	}
+	return m.graphMode.stepParams(sc, n)
+}
+
+// endSingle ends the function. It begins anew if it asked for that.
+func (m codeMode) endSingle(d *decider, st *Step) {
+	if d.restarts && st.Units[0].Status == UnitCompleted {
+		d.stepPart().finishStep(st, stepOutcome{action: ActionRestart})
+		return
+	}
+	m.graphMode.endSingle(d, st)
 }
 
 func (m codeMode) deactivateStep(sc *Scope, st *Step, at int64) {
@@ -172,11 +194,18 @@ func (m codeMode) setKept(sc *Scope, n *PlanNode, k *Kept) {
 
 // finishStep ends the function, or one of its waits.
 func (m codeMode) finishStep(d *decider, st *Step, how stepOutcome) {
-	if slices.Contains(st.scope.Waits, st) {
+	switch {
+	case slices.Contains(st.scope.Waits, st):
 		endWait(d, st, how)
-		return
+	case how.action == ActionRestart:
+		e := st.newEvent(StepEnded)
+		how.fillEvent(&e)
+		e.Next = st.Key
+		d.emitEvent(e)
+		d.queueScope(st.scope)
+	default:
+		m.graphMode.finishStep(d, st, how)
 	}
-	m.graphMode.finishStep(d, st, how)
 }
 
 func (sc *Scope) indexCode() {
@@ -228,9 +257,8 @@ func recordSteps(d *decider, c RecordSteps) error {
 		return Errorf(Limit, "limit: the results of the steps would have %d bytes together, more than "+
 			"the limit of %d; keep large data elsewhere and return references", size, d.limits.Shared)
 	}
-	if d.s.Steps+len(fresh)+len(c.Waits) > d.limits.Steps {
-		return Errorf(Limit, "limit: the task has run %d steps, which is the most a task may have; "+
-			"look for an endless loop in its function", d.s.Steps)
+	if err := checkStepNumber(d, sc, len(fresh)+len(c.Waits)); err != nil {
+		return err
 	}
 	d.expectedEvents = len(fresh) + len(c.Waits)
 	for _, s := range fresh {
@@ -239,6 +267,15 @@ func recordSteps(d *decider, c RecordSteps) error {
 			Details: s.Details, Total: s.Tries, Until: s.StartedAt})
 	}
 	beginWaits(d, sc, c.Waits)
+	return nil
+}
+
+// checkStepNumber checks the number of the steps since the function began or began anew.
+func checkStepNumber(d *decider, sc *Scope, more int) error {
+	if n := len(sc.Code) + len(sc.Waits); n+more > d.limits.Steps {
+		return Errorf(Limit, "limit: the function has run %d steps, which is the most it may have; "+
+			"look for an endless loop in it, or let it begin anew with Restart", n)
+	}
 	return nil
 }
 

@@ -19,7 +19,11 @@ func runningFunction(t *testing.T) *table {
 
 // beginWaits begins waits of the function while it runs.
 func (tb *table) beginWaits(waits ...flow.CodeWait) flow.Decision {
-	return tb.tell(flow.RecordSteps{Address: functionAt, Given: tb.jobs[functionAt].Given, Waits: waits})
+	return tb.beginWaitsAt(functionAt, waits...)
+}
+
+func (tb *table) beginWaitsAt(at flow.Address, waits ...flow.CodeWait) flow.Decision {
+	return tb.tell(flow.RecordSteps{Address: at, Given: tb.jobs[at].Given, Waits: waits})
 }
 
 // carrierSteps returns the steps that the carrier of the function has.

@@ -1,7 +1,12 @@
 package flow
 
 import (
+	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
 )
 
 // ErrCodeStops is the answer to recorded steps behind which the function must not go on for now:
@@ -22,6 +27,8 @@ func (s *State) CodeStops(a Address) bool {
 type GivenUp struct {
 	Reason string
 	Waits  []CodeWait // with HeldWaiting: all waits that the function has not got the results of
+	// the function begins anew, without its recorded steps; its input is the output of the report
+	Restarts bool
 }
 
 // holdAttempt takes a function from its carrier that has given it up. It is delivered again when
@@ -31,6 +38,8 @@ func holdAttempt(d *decider, st *Step, u *Unit, c Report) error {
 	case u.Live.Carrier == "" || c.Given != u.Live.Given:
 	case d.s.isCanceling():
 		d.taskPart().cancelAttempt(st, u, c.Address)
+	case c.GivenUp.Restarts:
+		return restartFunction(d, st, u, c)
 	case c.GivenUp.Reason == HeldWaiting:
 		return holdWaiting(d, st, u, c)
 	case c.GivenUp.Reason == HeldPaused && !d.s.Paused():
@@ -41,6 +50,59 @@ func holdAttempt(d *decider, st *Step, u *Unit, c Report) error {
 		d.emitEvent(e)
 	}
 	return nil
+}
+
+// CodeInput is the key of shared that holds the input of a function that has begun anew. Before,
+// its input is the params of the task.
+const CodeInput = "input"
+
+// ActionRestart is the action of a function that begins anew.
+const ActionRestart = "restart"
+
+// restartFunction ends a visit of the function. The next one has an empty history and another
+// input. A function that restarts without a step would do so forever.
+func restartFunction(d *decider, st *Step, u *Unit, c Report) error {
+	c.GivenUp = nil
+	if err := checkRestart(d, st, c.Output); err != nil {
+		c.Output, c.Error, c.Fatal = nil, "the function cannot begin anew: "+err.Error(), true
+	}
+	d.restarts = c.Error == ""
+	return d.attemptPart().settleResult(st, u, c)
+}
+
+func checkRestart(d *decider, st *Step, input json.RawMessage) error {
+	if len(st.scope.Code) == 0 {
+		return Errorf(Invalid, "it has run no step and waited for nothing, so this would never end")
+	}
+	if kind := expr.KindOf(st.scope.openValue(input)); kind != expr.KindObject {
+		return Errorf(Invalid, "its input must be a JSON object, and is %s", kind)
+	}
+	problems, err := d.stepPart().findProblems(st.scope.Plan.Inputs, input)
+	if err == nil && len(problems) > 0 {
+		return problems
+	}
+	return err
+}
+
+// lifePrefix is what the names of the steps of a function begin with, after it began anew: "~" and
+// the number of the visit of its node, with a slash behind.
+const lifePrefix = "~"
+
+// LifePrefix returns what the recorded names of the steps of a function begin with.
+func (j *Job) LifePrefix() string {
+	visit := keyAddress(j.Since, j.Address).Visit
+	if visit < 2 {
+		return ""
+	}
+	return lifePrefix + strconv.Itoa(visit) + "/"
+}
+
+// TrimLife returns the name of a step as the function knows it.
+func TrimLife(name string) string {
+	if strings.HasPrefix(name, lifePrefix) {
+		_, name, _ = strings.Cut(name, "/")
+	}
+	return name
 }
 
 // HeldPaused is the reason of a function that stopped at a step because its task is paused.

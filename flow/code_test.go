@@ -277,3 +277,65 @@ func TestFunctionUndoesItsWorkWhenTheTimeOfItsTaskIsOver(t *testing.T) {
 		require.Equal(t, "timeout: the task has not ended within its timeout_ms", tb.state.Error, name)
 	}
 }
+
+// restart records a step of the function that was called last, and lets it begin anew.
+func (tb *table) restart(input string) flow.Address {
+	at := tb.open()[0]
+	given := tb.jobs[at].Given
+	tb.tell(flow.RecordSteps{Address: at, Given: given, Steps: []flow.CodeStep{{Name: "work", Use: 1, Kind: flow.CodeDo}}})
+	tb.tell(flow.Report{Address: at, Given: given, Output: []byte(input), GivenUp: &flow.GivenUp{Restarts: true}})
+	return at
+}
+
+func TestFunctionBeginsAnewWithAnotherInput(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
+	tb.env.Limits.Steps = 3
+	tb.tell(flow.Start{Version: "v1", Params: []byte(`{"n":0}`)})
+	keys := map[string]bool{}
+	for n := 1; n <= 5; n++ {
+		at := tb.open()[0]
+		job := tb.jobs[at]
+		require.JSONEq(t, fmt.Sprintf(`{"n":%d}`, n-1), string(job.Params))
+		require.Empty(t, job.Function.Steps)
+		keys[job.Key()] = true
+		tb.beginWaitsAt(at, unpaid)
+		tb.restart(fmt.Sprintf(`{"n":%d}`, n))
+		require.Empty(t, tb.state.Root.Code)
+		require.Empty(t, tb.state.Root.Waits, "its waits are withdrawn")
+	}
+	require.Len(t, keys, 5, "each call has an idempotency key of its own")
+	tb.tell(flow.Pause{})
+	at := tb.restart(`{"n":6}`)
+	require.Empty(t, tb.open(), "a paused function does not begin anew yet")
+	tb.tell(flow.Resume{})
+	require.Equal(t, at.Visit+1, tb.open()[0].Visit)
+	tb.tell(flow.Report{Address: tb.open()[0], Output: []byte(`7`)})
+	require.Equal(t, flow.TaskCompleted, tb.state.Status)
+	require.Equal(t, "7", string(tb.state.Result()))
+}
+
+func TestForkWithOtherParamsReplacesTheInputOfARestart(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
+	tb.tell(flow.Start{Version: "v1", Params: []byte(`{"n":0}`)})
+	tb.restart(`{"n":1}`)
+	inputOf := func(tb *table) string { return string(tb.jobs[tb.open()[0]].Params) }
+	at := tb.open()[0]
+	tb.tell(flow.Report{Address: at, Given: tb.jobs[at].Given, Error: "no", Fatal: true})
+	for params, input := range map[string]string{`{"n":0}`: `{"n":1}`, `{"n":8}`: `{"n":8}`} {
+		fork, _ := tb.forked(t, tb.state.Plan, "", params)
+		require.JSONEq(t, input, inputOf(fork))
+	}
+	tb.tell(flow.RetryTask{})
+	require.JSONEq(t, `{"n":1}`, inputOf(tb))
+}
+
+func TestCanceledFunctionDoesNotBeginAnew(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
+	tb.tell(flow.Start{Version: "v1"})
+	tb.restart(`{}`)
+	at := tb.open()[0]
+	tb.tell(flow.Cancel{})
+	tb.tell(flow.Report{Address: at, Given: tb.jobs[at].Given, Output: []byte(`{}`), GivenUp: &flow.GivenUp{Restarts: true}})
+	require.Equal(t, flow.TaskCanceled, tb.state.Status)
+	require.Equal(t, 2, tb.state.Root.Visits[flow.CodeMain])
+}

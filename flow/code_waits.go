@@ -52,7 +52,7 @@ func (w *CodeWait) stepParams() waitParams {
 	case CodeSignal:
 		p.Signal = w.Key
 	case CodeApproval:
-		p.Approval, p.Title = w.Key, w.Name
+		p.Approval, p.Title = w.Key, TrimLife(w.Name)
 	}
 	return p
 }
@@ -170,11 +170,7 @@ func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 	if fresh > MaxReports {
 		return Errorf(Limit, "limit: the function begins %d waits at once, more than the %d it may", fresh, MaxReports)
 	}
-	if d.s.Steps+fresh > d.limits.Steps {
-		return Errorf(Limit, "limit: the task has run %d steps, which is the most a task may have; "+
-			"look for an endless loop in its function", d.s.Steps)
-	}
-	return nil
+	return checkStepNumber(d, sc, fresh)
 }
 
 // activeUses returns which uses of the names of some waits are active, by name; 0 for none.

@@ -28,6 +28,7 @@ type decider struct {
 	tallies         []Tally
 	approvals       approvalLog
 	startedAttempts int     // number of started attempts
+	restarts        bool    // the function that is reported begins anew
 	attemptsCapped  bool    // a dag has nodes that were not started because of Env.Most
 	continuation    Command // continues the work for which this decision has no room
 }

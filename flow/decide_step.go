@@ -13,7 +13,7 @@ import (
 // enterCursor begins a visit of the node at the cursor of a scope.
 func (d stepDecider) enterCursor(sc *Scope) {
 	n := sc.Plan.Nodes[sc.Cursor]
-	if d.s.Steps >= d.limits.Steps {
+	if d.s.Steps >= d.limits.Steps && !sc.Plan.Code {
 		d.taskPart().endTask(TaskFailed, fmt.Sprintf("limit: the task has run %d steps, which is the most "+
 			"a task may have; look for an endless loop around node %s", d.s.Steps, n.Key))
 		return
@@ -205,18 +205,21 @@ func (d stepDecider) beginSubflow(st *Step) {
 
 // checkInputs checks the input of a nested flow against its declaration, if it has one.
 func (d stepDecider) checkInputs(in *types.Inputs, v json.RawMessage) error {
+	problems, err := d.findProblems(in, v)
+	if err == nil && len(problems) > 0 {
+		return fmt.Errorf("the flow inside takes something else: %w", problems)
+	}
+	return err
+}
+
+// findProblems returns the problems of an input, if there is a declaration of inputs.
+func (d stepDecider) findProblems(in *types.Inputs, v json.RawMessage) (types.Problems, error) {
 	if in == nil {
-		return nil
+		return nil, nil
 	}
 	d.effort += len(v)
 	_, problems := in.Check(d.s.Root.expandValue(v))
-	if err := d.orContentError(nil); err != nil {
-		return err
-	}
-	if len(problems) > 0 {
-		return fmt.Errorf("the flow inside takes something else: %w", problems)
-	}
-	return nil
+	return problems, d.orContentError(nil)
 }
 
 // wakeStep ends a waiting step if its value is present.

@@ -383,10 +383,10 @@ func (sc *Scope) isOver() bool {
 }
 
 // redirectEdge makes the end of a graph's step lead where the new plan leads. A failure that ended
-// the scope is retried instead.
+// the scope is retried instead. A function has no edges: it leads to itself when it begins anew.
 func (f *forker) redirectEdge(sc *Scope, st *Step, e *Event) {
 	failed := e.Status == string(StepFailed)
-	if e.Attempt > 0 || failed && e.Next == "" {
+	if e.Attempt > 0 || failed && e.Next == "" || sc.Plan.Code {
 		return
 	}
 	how := stepOutcome{action: e.Action}

@@ -60,7 +60,7 @@ func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
 	if len(o.Waits) > 0 {
 		f.warm.add(told.ID, c)
 	}
-	rep := reportOf(o)
+	rep := reportOf(o, j.LifePrefix())
 	if len(o.Unasked) > 0 {
 		_, _ = fmt.Fprintf(log, "the code did not ask for these recorded steps: %s\n", strings.Join(o.Unasked, ", ")) // a log never fails
 	}
@@ -72,7 +72,7 @@ func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
 // runConversation calls the function, or goes on with the one that waits in memory.
 func (f *Flows) runConversation(ctx context.Context, j *flow.Job, told job.Job,
 	fn FlowFunc) (*conversation.Conversation, conversation.Outcome) {
-	history, host := stepsOf(j.Function.Steps), &flowHost{ctx}
+	history, host := stepsOf(j.Function.Steps), &flowHost{ctx, j.LifePrefix()}
 	if c := f.warm.takeFunction(told.ID); c != nil {
 		if !j.Function.Undoes && c.CanResume(history) {
 			return c, c.Resume(ctx, told, history, host)
@@ -114,19 +114,22 @@ func holdFunction(reason string) flow.Report {
 	return flow.Report{GivenUp: &flow.GivenUp{Reason: reason}}
 }
 
-// reportOf converts the outcome of a function.
-func reportOf(o conversation.Outcome) flow.Report {
+// reportOf converts the outcome of a function. prefix is what the recorded names of its steps begin
+// with.
+func reportOf(o conversation.Outcome, prefix string) flow.Report {
 	switch {
 	case o.Over:
 		return flow.Report{Error: conversation.ErrOver.Error()}
 	case len(o.Waits) > 0:
-		return flow.Report{GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: waitsOf(o.Waits)}}
+		return flow.Report{GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: waitsOf(o.Waits, prefix)}}
 	case o.Held == conversation.ErrPaused.Error():
 		return holdFunction(flow.HeldPaused)
 	case o.Held != "":
 		return holdFunction(o.Held)
 	case o.Fatal != nil:
 		return flow.Report{Error: o.Fatal.Error(), Fatal: true}
+	case o.Restarts:
+		return flow.Report{Output: o.Output, GivenUp: &flow.GivenUp{Restarts: true}}
 	case o.Err != nil:
 		return flow.Report{Error: errorText(o.Err), Details: detailsOf(o.Err), Fatal: true}
 	}
@@ -143,7 +146,10 @@ func detailsOf(err error) json.RawMessage {
 }
 
 // flowHost stores the results of steps by the context of the function's job.
-type flowHost struct{ ctx context.Context }
+type flowHost struct {
+	ctx    context.Context
+	prefix string // of the recorded names of steps
+}
 
 func (h *flowHost) Now() time.Time { return time.Now() }
 
@@ -154,10 +160,10 @@ func (h *flowHost) Listen(end func(conversation.Step)) {
 func (h *flowHost) Record(_ context.Context, steps []*conversation.Step, waits []*conversation.Wait) error {
 	list := make([]flow.CodeStep, len(steps))
 	for i, s := range steps {
-		list[i] = flow.CodeStep{Name: s.Name, Use: s.Use, Kind: flow.CodeKind(s.Kind), Hash: s.Hash, Output: s.Output,
+		list[i] = flow.CodeStep{Name: h.prefix + s.Name, Use: s.Use, Kind: flow.CodeKind(s.Kind), Hash: s.Hash, Output: s.Output,
 			Error: s.Error, Details: s.Details, Tries: s.Tries, StartedAt: s.StartedAt}
 	}
-	switch err := carriers.FunctionHostOf(h.ctx).Record(list, waitsOf(waits)); {
+	switch err := carriers.FunctionHostOf(h.ctx).Record(list, waitsOf(waits, h.prefix)); {
 	case errors.Is(err, flow.ErrOver):
 		return conversation.ErrOver
 	case errors.Is(err, flow.ErrCodeStops):
@@ -167,10 +173,10 @@ func (h *flowHost) Record(_ context.Context, steps []*conversation.Step, waits [
 	}
 }
 
-func waitsOf(waits []*conversation.Wait) []flow.CodeWait {
+func waitsOf(waits []*conversation.Wait, prefix string) []flow.CodeWait {
 	list := make([]flow.CodeWait, len(waits))
 	for i, w := range waits {
-		list[i] = flow.CodeWait{Name: w.Name, Use: w.Use, Kind: flow.CodeKind(w.Kind), Key: w.Key,
+		list[i] = flow.CodeWait{Name: prefix + w.Name, Use: w.Use, Kind: flow.CodeKind(w.Kind), Key: w.Key,
 			MS: int64(math.Ceil(w.For.Seconds() * 1000)), Tries: w.Tries, Error: w.Error}
 	}
 	return list
@@ -185,6 +191,6 @@ func stepsOf(history []flow.CodeStep) []conversation.Step {
 }
 
 func stepOf(s *flow.CodeStep) conversation.Step {
-	return conversation.Step{Name: s.Name, Use: s.Use, Kind: conversation.Kind(s.Kind), Hash: s.Hash, Output: s.Output,
+	return conversation.Step{Name: flow.TrimLife(s.Name), Use: s.Use, Kind: conversation.Kind(s.Kind), Hash: s.Hash, Output: s.Output,
 		Error: s.Error, Details: s.Details, Tries: s.Tries, StartedAt: s.StartedAt, EndedAt: s.EndedAt}
 }

@@ -66,8 +66,8 @@ func numberedName(name string, use int) string {
 
 // checkName panics for a name that a step cannot have: that is an error of the program.
 func checkName(name string) {
-	if name == "" || strings.ContainsAny(name, "/#") {
-		panic(fmt.Sprintf("durable: a step cannot have the name %q: write a name without / and #", name))
+	if name == "" || strings.ContainsAny(name, "/#") || name[0] == '~' {
+		panic(fmt.Sprintf("durable: a step cannot have the name %q: write a name without / and #, and without ~ in front", name))
 	}
 }
 

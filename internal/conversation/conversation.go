@@ -93,11 +93,12 @@ type Host interface {
 
 // Outcome describes how a function ended or stopped.
 type Outcome struct {
-	Output json.RawMessage
-	Err    error  // error of the function
-	Fatal  error  // why a result cannot be stored
-	Over   bool   // nothing may be reported
-	Held   string // why it stopped although its task goes on; "" if it did not
+	Output   json.RawMessage // of the function, or its next input
+	Restarts bool            // it begins anew
+	Err      error           // error of the function
+	Fatal    error           // why a result cannot be stored
+	Over     bool            // nothing may be reported
+	Held     string          // why it stopped although its task goes on; "" if it did not
 	// waits of the function, when it only waits; see Resume
 	Waits []*Wait
 	// recorded steps that the function did not ask for
@@ -197,6 +198,9 @@ func (c *Conversation) awaitOutcome(ctx context.Context) Outcome {
 		case o = <-c.ended:
 			if c.undoes {
 				o = Outcome{Err: ErrCanceled}
+			}
+			if o.Restarts {
+				c.stopBranches()
 			}
 			o = c.undoAfter(o)
 			o.Unasked = c.unaskedSteps()

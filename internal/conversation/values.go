@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strconv"
 	"time"
 )
@@ -37,6 +38,25 @@ func (b *Branch) Version(name string, least, newest int) (int, error) {
 			b.path+name, n, least, newest)})
 	}
 	return n, err
+}
+
+// Restart ends the calling goroutine. The function begins anew with an input, without its recorded
+// steps and undos. Only the main branch may restart.
+func (b *Branch) Restart(input json.RawMessage) {
+	if b != b.c.main {
+		panic("durable: a branch cannot restart the function")
+	}
+	if b.isAtEnd() && b.c.undoes {
+		b.endGoroutine()
+	}
+	if b.IsReplaying() {
+		was := b.history[b.at]
+		b.c.haltFunction(Outcome{Held: fmt.Sprintf("nondeterministic: at step %s the history has %s, the code began anew",
+			was.Place(), was.describeStep())})
+	}
+	b.checkGoing()
+	b.c.ended <- Outcome{Output: input, Restarts: true}
+	runtime.Goexit()
 }
 
 // Key returns a text that identifies the branch among those of all tasks, the same in every replay.

@@ -207,6 +207,7 @@ var table = []importRow{
 	{"examples/builder", []string{".", "flow", "definition/define"}},
 	{"examples/checkout", []string{".", "durable"}},
 	{"examples/report", []string{".", "durable"}},
+	{"examples/subscription", []string{".", "durable"}},
 	{"examples/embedded", []string{"."}},
 	{"examples/nightly", []string{".", "api/wire"}},
 	{"examples/order", []string{".", "definition/define"}},
