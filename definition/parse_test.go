@@ -268,7 +268,7 @@ func TestYAMLScalarsKeepTheirType(t *testing.T) {
 		"+12345678901234567890":    `12345678901234567890`,
 		".12345678901234567890123": `0.12345678901234567890123`,
 		"'012'":                    `"012"`, "!!str 012": `"012"`, "1:30": `"1:30"`, "!!int '12'": `12`,
-		"!!map {a: 1}": `{"a":1}`, "true": `true`, "True": `true`, "yes": `"yes"`, "~": `null`,
+		"!!map {a: 1}": `{"a":1}`, "!!seq [1]": `[1]`, "!!null ~": `null`, "true": `true`, "True": `true`, "yes": `"yes"`, "~": `null`,
 		"": `null`, "null": `null`,
 		"'2'": `"2"`, `"a\tb"`: `"a\tb"`, "!!str 2": `"2"`, "2001-01-01": `"2001-01-01"`, "$params.x": `"$params.x"`,
 		"12345678901234567890123": `12345678901234567890123`, "1e400": `1e400`,
@@ -292,6 +292,8 @@ func TestAmbiguousYAMLIsAnError(t *testing.T) {
 		"!custom x":       "the tag !custom has no meaning here",
 		"!point {x: 1}":   "the tag !point has no meaning here",
 		"!!set {a: null}": "the tag !!set has no meaning here", "!!int abc": `"abc" is one number`, "!!bool maybe": `"maybe" is no !!bool`,
+		"!!null none": `"none" is no !!null`, "!!map x": "the tag !!map does not fit the value: leave it out",
+		"!!seq {a: 1}": "the tag !!seq does not fit", "!!str [a]": "the tag !!str does not fit",
 		"[1, {b: 012}]": `v[1].b: "012"` + two,
 	} {
 		_, err := definition.YAMLToJSON([]byte("v: " + text))

@@ -269,37 +269,23 @@ func (c *yamlReader) readMerge(n *yaml.Node, at *Place) []*yamlValue {
 	return nil
 }
 
-// readScalar converts a scalar to the JSON of its type. A number keeps its digits. An environment
-// variable keeps the text as written, unless that is JSON.
+// readScalar converts a scalar to the JSON of its type. An environment variable keeps the text as
+// written, unless that is JSON.
 func (c *yamlReader) readScalar(n *yaml.Node, v *yamlValue, at *Place) {
-	tag := n.ShortTag()
-	if tag == "!!str" && n.Style == 0 && isLongNumber(n.Value) {
-		tag = "!!float"
-	}
 	var err error
-	switch tag {
-	case "!!null":
-		v.is, v.scalar = expr.KindNull, noValue
-	case "!!bool":
-		v.is, v.scalar = expr.KindBool, json.RawMessage(strings.ToLower(n.Value))
-	case "!!int", "!!float":
-		v.is = expr.KindNumber
-		v.scalar, err = yamlNumber(n.Value)
-	default: // dates and other types without a JSON form become texts as written
-		v.is, v.scalar = expr.KindString, expr.Quote(n.Value)
+	v.scalar, err = YAMLScalar(n)
+	v.is = expr.KindOf(v.scalar)
+	if v.is == expr.KindString {
 		v.text, v.style = c.text, n.Style
 	}
+	typed := err != nil || v.is == expr.KindNumber || v.is == expr.KindBool
 	switch {
-	case at.isVariable() && n.Style == 0 && (v.is == expr.KindNumber || v.is == expr.KindBool):
+	case at.isVariable() && n.Style == 0 && typed:
 		if string(v.scalar) != n.Value {
 			v.is, v.scalar = expr.KindString, expr.Quote(n.Value)
 		}
 	case err != nil:
-		c.addProblem(SeverityError, at, v.at, "%.40q %s", n.Value, err)
-		v.is, v.scalar = expr.KindNull, noValue
-	case expr.KindOf(v.scalar) != v.is || !json.Valid(v.scalar): // the tag does not fit
-		c.addProblem(SeverityError, at, v.at, "%.40q is no %s", n.Value, tag)
-		v.is, v.scalar = expr.KindNull, noValue
+		c.addProblem(SeverityError, at, v.at, "%s", err)
 	}
 }
 
@@ -315,15 +301,8 @@ func (p *Place) isVariable() bool {
 
 // checkTag reports a tag for a type that JSON does not have.
 func (c *yamlReader) checkTag(n *yaml.Node, at *Place) {
-	if n.Style&yaml.TaggedStyle == 0 {
-		return
-	}
-	switch tag := n.ShortTag(); tag {
-	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq", "!!timestamp", "!":
-	default:
-		c.addProblem(SeverityError, at, c.positionOf(n),
-			"the tag %.40s has no meaning here: leave it out, and write a text, a number, a "+
-				"list or an object", tag)
+	if err := CheckYAMLTag(n); err != nil {
+		c.addProblem(SeverityError, at, c.positionOf(n), "%s", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/definition"
 	"github.com/troupe-engine/troupe/internal/cases"
 )
 
@@ -150,6 +151,9 @@ func TestEveryMistakeIsReportedWithPosition(t *testing.T) {
 		"name: a\nname: b\nexpect: {state: failed}":                          "2:1: the key name is there twice, first in line 1",
 		"name: a\nexpect: {state: failed}\n---\nname: a\nexpect: {took: 1s}": `4:7: there are two cases named "a", the first in line 1`,
 		"name: a\nfaults: [orders]\nexpect: {state: failed}":                 "2:10: unknown kind of fault: orders: did you mean order?",
+		"name: a\nexpect: {calls: {charge: 010}}":                            `2:26: the number of calls: "010" is one number in YAML 1.1`,
+		"name: a\nmocks: {charge: {silent: !!bool maybe}}":                   `2:26: silent: "maybe" is no !!bool`,
+		"name: !custom a\nexpect: {state: failed}":                           "1:7: the tag !custom has no meaning here",
 		"":    "1:1: the file has no cases",
 		"- a": "1:1: a case has to be a mapping (key: value), but is a list",
 	} {
@@ -169,6 +173,32 @@ func TestNumbersOfCasesKeepTheirDigits(t *testing.T) {
 	f, err := cases.Open(filepath.Join(dir, "order.test.yaml"), "")
 	require.NoError(t, err)
 	require.Equal(t, `{"n":12345678901234567890123,"m":1e400,"t":"1e400"}`, string(f.Cases[0].Params))
+}
+
+func TestValuesOfCasesAreReadAsThoseOfDefinitions(t *testing.T) {
+	open := func(value string) (*cases.File, error) {
+		dir := in(t, map[string]string{"order.yaml": orderFlow,
+			"order.test.yaml": "name: a\nparams: {n: " + value + "}\nexpect: {state: failed}"})
+		return cases.Open(filepath.Join(dir, "order.test.yaml"), "")
+	}
+	for _, value := range []string{"0x1F", "0o17", "+3", "-.50", "3.e2", "0xFFFFFFFFFFFFFFFFFF",
+		"!!str 012", "!!int '12'", "'012'", "1:30", "2001-01-01", "yes", "True", "~"} {
+		want, err := definition.YAMLToJSON([]byte("n: " + value))
+		require.NoError(t, err, value)
+		f, err := open(value)
+		require.NoError(t, err, value)
+		require.Equal(t, string(want), string(f.Cases[0].Params), value)
+	}
+	for _, value := range []string{"012", "0777", "1_000", "0b11", "-012", ".inf", "!!int abc", "!!bool maybe",
+		"!!binary aGk=", "!custom x", "!point {x: 1}", "[1, {b: 012}]", "!!seq {a: 1}"} {
+		_, err := definition.YAMLToJSON([]byte("n: " + value))
+		want := new(definition.Problems)
+		require.ErrorAs(t, err, want, value)
+		_, err = open(value)
+		require.ErrorAs(t, err, new(cases.Mistakes), value)
+		require.ErrorContains(t, err, "order.test.yaml:2:", value)
+		require.ErrorContains(t, err, (*want)[0].Msg, value)
+	}
 }
 
 func TestAWaitForAKeyOfItsOwnNameIsAnsweredOnce(t *testing.T) {

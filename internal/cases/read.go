@@ -48,6 +48,7 @@ func Read(text []byte, names func(flow string) *Names) (flow string, all []*Case
 		return flow, nil, nil
 	}
 	for _, doc := range docs {
+		r.checkTags(doc)
 		r.readDocument(doc)
 	}
 	r.checkUnique()

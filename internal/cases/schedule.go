@@ -31,6 +31,7 @@ func ReadSchedule(text []byte) (rehearse.Schedule, definition.Problems) {
 	r := &caseReader{reader: &reader{}}
 	all := rehearse.Schedule{}
 	for _, doc := range r.readDocuments(text) {
+		r.checkTags(doc)
 		if !r.expectKind(doc, yaml.SequenceNode, "a schedule") {
 			break
 		}

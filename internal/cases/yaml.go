@@ -194,20 +194,23 @@ func (r *reader) readTexts(n *yaml.Node, what string) (all []string) {
 	return all
 }
 
+// readNumber reads a whole number.
 func (r *reader) readNumber(n *yaml.Node, what string, least int) int {
-	v, err := strconv.Atoi(resolveAlias(n).Value)
-	if err != nil || v < least || resolveAlias(n).Kind != yaml.ScalarNode {
+	raw := r.readScalar(n, what+": ")
+	v, err := strconv.Atoi(string(raw))
+	if raw != nil && (err != nil || v < least) {
 		r.reportError(n, "%s has to be a whole number, at least %d", what, least)
-		return least
 	}
-	return v
+	return max(v, least)
 }
 
+// readBool reads true or false.
 func (r *reader) readBool(n *yaml.Node, what string) bool {
-	if n = resolveAlias(n); n.ShortTag() != "!!bool" {
+	raw := r.readScalar(n, what+": ")
+	if raw != nil && expr.KindOf(raw) != expr.KindBool {
 		r.reportError(n, "%s has to be true or false", what)
 	}
-	return strings.EqualFold(n.Value, "true")
+	return string(raw) == "true"
 }
 
 // readJSON converts any value to JSON.
@@ -239,32 +242,34 @@ func (r *reader) appendJSON(b []byte, n *yaml.Node, depth int) []byte {
 		}
 		return append(b, ']')
 	}
-	return append(b, r.scalarJSON(n)...)
+	raw := r.readScalar(n, "")
+	if raw == nil {
+		raw = json.RawMessage("null")
+	}
+	return append(b, raw...)
 }
 
-// scalarJSON returns the JSON of a scalar. A date becomes a string; a number keeps its digits.
-func (r *reader) scalarJSON(n *yaml.Node) json.RawMessage {
-	tag := n.ShortTag()
-	if raw := json.RawMessage(n.Value); tag == "!!str" && n.Style == 0 && expr.KindOf(raw) == expr.KindNumber && json.Valid(raw) {
-		tag = "!!float" // a number that the YAML parser does not recognize
-	}
-	switch tag {
-	case "!!null":
-		return json.RawMessage("null")
-	case "!!bool":
-		return json.RawMessage(strings.ToLower(n.Value))
-	case "!!int", "!!float":
-		if json.Valid([]byte(n.Value)) {
-			return json.RawMessage(n.Value)
-		}
-		var v any
-		if n.Decode(&v) == nil {
-			if b, err := json.Marshal(v); err == nil {
-				return b
-			}
-		}
-		r.reportError(n, "%s has no form in JSON", n.Value)
+// readScalar returns the JSON of a scalar, read as in a definition; null for other nodes. It
+// reports a value without a clear form in JSON, after the given words, and returns nil for it.
+func (r *reader) readScalar(n *yaml.Node, before string) json.RawMessage {
+	n = resolveAlias(n)
+	if n.Kind != yaml.ScalarNode {
 		return json.RawMessage("null")
 	}
-	return expr.Quote(n.Value)
+	raw, err := definition.YAMLScalar(n)
+	if err != nil {
+		r.reportError(n, "%s%v", before, err)
+		return nil
+	}
+	return raw
+}
+
+// checkTags reports the tags without a meaning in a document.
+func (r *reader) checkTags(n *yaml.Node) {
+	if err := definition.CheckYAMLTag(n); err != nil {
+		r.reportError(n, "%v", err)
+	}
+	for _, part := range n.Content {
+		r.checkTags(part)
+	}
 }
