@@ -151,3 +151,47 @@ func TestProgramOptionsReachThePlan(t *testing.T) {
 		OutputMode: flow.OutputMarker, Upstream: true, GraceMS: 2500},
 		flow.Program{File: p.File, Python: p.Python, Warm: p.Warm, OutputMode: p.OutputMode, Upstream: p.Upstream, GraceMS: p.GraceMS})
 }
+
+func TestVariablesOfATaskAreTheTextAsWritten(t *testing.T) {
+	w, problems := ork.Translate([]byte(`name: numbers
+tasks:
+  a:
+    executor: process
+    command: "true"
+    env:
+      OCTAL: 022
+      GROUPS: 1_000
+      BINARY: 0b11
+      HEX: 0x1F
+      PLUS: +5
+      FRACTION: 1.50
+      EXPONENT: 1e3
+      LONG: 12345678901234567890123
+      INFINITE: .inf
+      YES: True
+      ON: true
+      DATE: 2026-01-01
+      TIME: 1:30
+      TEXT: "9"
+      TAGGED: !!str 022
+      LIST: [1]
+      EMPTY: ~
+`), ork.Options{Root: "/srv/flows"})
+	require.NoError(t, problems.Err())
+	told := make([]string, len(problems))
+	for i, p := range problems {
+		told[i] = p.String()
+	}
+	require.Equal(t, []string{
+		"22:7: warning: tasks.a.env.LIST: is an array, which no variable can be: it is left out",
+		"23:14: warning: tasks.a.env.EMPTY: is null, which no variable can be: it is left out",
+	}, told)
+	d, err := definition.ParseJSON(w.Definition)
+	require.NoError(t, err)
+	env := d.Nodes["a"].Exec.Program().Env
+	delete(env, "task_index")
+	require.Equal(t, map[string]string{"OCTAL": "022", "GROUPS": "1_000", "BINARY": "0b11",
+		"HEX": "0x1F", "PLUS": "+5", "FRACTION": "1.50", "EXPONENT": "1e3",
+		"LONG": "12345678901234567890123", "INFINITE": ".inf", "YES": "True", "ON": "true",
+		"DATE": "2026-01-01", "TIME": "1:30", "TEXT": "9", "TAGGED": "022"}, env)
+}
