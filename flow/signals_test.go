@@ -3,6 +3,7 @@ package flow_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -217,5 +218,46 @@ func TestTaskParamsCannotSetControlParams(t *testing.T) {
 		if first.Kind != "timer" {
 			require.Equal(t, "x", first.Key, definition)
 		}
+	}
+}
+
+func TestTaskParamsSetControlParamsInThePocketFlowProfile(t *testing.T) {
+	params := json.RawMessage(`{"delay_ms":7,"timeout_ms":70,"signal_key":"$shared.theirs","approval_key":"$shared.theirs"}`)
+	const child = "---\n{profile: pocketflow, start: s, nodes: {s: {kind: subflow, subflow: {start: n, nodes: {n: %s}}}}}"
+	for definition, want := range map[string]struct {
+		due int64
+		key string
+	}{
+		"{kind: timer, params: {delay_ms: 50}}":                                        {due: 7},
+		"{kind: timer}":                                                                {due: 7},
+		"{kind: wait_event, params: {signal_key: $shared.ours}}":                       {70, "theirs"},
+		"{kind: wait_event, params: {signal_key: $shared.ours, timeout_ms: 90}}":       {70, "theirs"},
+		"{kind: wait_event, timeout_ms: 90, params: {signal_key: $shared.ours}}":       {70, "theirs"},
+		"{kind: approval, params: {approval_key: $shared.ours}}":                       {0, "theirs"},
+		"child {kind: timer, params: {delay_ms: 50}}":                                  {due: 50},
+		"child {kind: wait_event, params: {signal_key: $shared.ours, timeout_ms: 90}}": {90, "ours"},
+		"child {kind: approval, params: {approval_key: $shared.ours}}":                 {0, "ours"},
+	} {
+		text := fmt.Sprintf("---\n{profile: pocketflow, start: n, nodes: {n: %s}}", definition)
+		if inner, isChild := strings.CutPrefix(definition, "child "); isChild {
+			text = fmt.Sprintf(child, inner)
+		}
+		tb := newTable(t, flowtest.Plan(t, text))
+		tb.does(t, flow.Start{Params: params})
+		_, first := tb.state.Waits()
+		require.NotNil(t, first, definition)
+		require.Equal(t, want.key, first.Key, definition)
+		if want.due > 0 {
+			want.due += first.Since
+		}
+		require.Equal(t, want.due, first.Due, definition)
+		if want.key == "" {
+			continue
+		}
+		other := map[string]string{"ours": "theirs", "theirs": "ours"}[want.key]
+		tb.does(t, signal(other, "true"))
+		require.Equal(t, flow.TaskRunning, tb.state.Status, definition)
+		tb.does(t, signal(want.key, "true"))
+		require.Equal(t, flow.TaskCompleted, tb.state.Status, definition)
 	}
 }
