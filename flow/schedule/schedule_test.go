@@ -254,7 +254,7 @@ func TestTheNextClockChangeIsReported(t *testing.T) {
 	require.False(t, ok, "it does not matter to an interval")
 }
 
-func TestSurprisingExpressionsHaveNotes(t *testing.T) {
+func TestTheDefaultForClockChangesDependsOnTheExpression(t *testing.T) {
 	for expression, want := range map[string]string{
 		"*/15 * * * *": "twice,skip", "* * * * *": "twice,skip", "@hourly": "twice,skip",
 		"*/15 0-5 * * *": "twice,shift", "*/10 30 2 * * *": "twice,shift",
