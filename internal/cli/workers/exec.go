@@ -35,7 +35,7 @@ func commandHandler(command string, env []string, grace time.Duration) worker.Ha
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, io.MultiWriter(&stderr, worker.Stream(job.Log, "stderr"))
 		cmd.WaitDelay = time.Second // for children that hold the pipes open
 		if err := runCommand(ctx, cmd, family, grace); err != nil {
-			return nil, commandError(err, stderr.String())
+			return nil, commandError(err, stderr.kept.String())
 		}
 		return commandResult(&stdout)
 	}
@@ -87,7 +87,7 @@ func commandResult(stdout *limitedBuffer) (any, error) {
 	if stdout.cut {
 		return nil, worker.Fatal(fmt.Errorf("the command printed more than %d bytes", maxPrinted))
 	}
-	out := bytes.TrimSpace(stdout.Bytes())
+	out := bytes.TrimSpace(stdout.kept.Bytes())
 	if len(out) == 0 {
 		return nil, nil
 	}
@@ -97,15 +97,16 @@ func commandResult(stdout *limitedBuffer) (any, error) {
 	return json.RawMessage(out), nil
 }
 
-// limitedBuffer stores the beginning of its input, so that a command cannot fill the memory.
+// limitedBuffer stores the beginning of its input, so that a command cannot fill the memory. It
+// embeds no buffer, because io.Copy would use the buffer's ReadFrom instead of Write.
 type limitedBuffer struct {
-	bytes.Buffer
-	cut bool
+	kept bytes.Buffer
+	cut  bool
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	fits := min(len(p), maxPrinted-b.Len())
+	fits := min(len(p), maxPrinted-b.kept.Len())
 	b.cut = b.cut || fits < len(p)
-	b.Buffer.Write(p[:fits])
+	b.kept.Write(p[:fits])
 	return len(p), nil
 }

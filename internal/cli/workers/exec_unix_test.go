@@ -5,14 +5,17 @@ package workers
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/troupe-engine/troupe/job"
 	"github.com/troupe-engine/troupe/worker"
 )
 
@@ -62,5 +65,48 @@ func TestAFailedCommandReportsItsExitCode(t *testing.T) {
 	} {
 		_, err := commandHandler(command, os.Environ(), time.Second)(t.Context(), worker.Job{Log: new(bytes.Buffer)})
 		require.EqualError(t, err, want)
+	}
+}
+
+func TestAnOutputOfACommandThatIsNoJSONFailsTheJobForGood(t *testing.T) {
+	for command, want := range map[string]string{
+		"echo NaN":                    `the command printed invalid JSON: "NaN"`,
+		"echo done":                   `the command printed invalid JSON: "done"`,
+		"echo {a: 1}":                 `the command printed invalid JSON: "{a: 1}"`,
+		`echo '{"a":'`:                `the command printed invalid JSON: "{\"a\":"`,
+		"echo 1; echo 2":              `the command printed invalid JSON: "1\n2"`,
+		"echo 012":                    `the command printed invalid JSON: "012"`,
+		"yes | head -c 200":           `the command printed invalid JSON: "` + strings.Repeat(`y\n`, 40) + `"`,
+		"echo starting; echo '[1,2]'": `the command printed invalid JSON: "starting\n[1,2]"`,
+	} {
+		out, err := commandHandler(command, os.Environ(), time.Second)(t.Context(), worker.Job{Log: new(bytes.Buffer)})
+		require.EqualError(t, err, want, command)
+		require.Nil(t, out, command)
+		require.True(t, job.IsFatal(err), command)
+	}
+	for command, want := range map[string]any{
+		"true": nil, "echo": nil, "echo null": json.RawMessage("null"),
+		`printf ' {"a": 1e400}\n\n'`: json.RawMessage(`{"a": 1e400}`),
+	} {
+		out, err := commandHandler(command, os.Environ(), time.Second)(t.Context(), worker.Job{Log: new(bytes.Buffer)})
+		require.NoError(t, err, command)
+		require.Equal(t, want, out, command)
+	}
+}
+
+func TestTheOutputOfACommandIsLimited(t *testing.T) {
+	for command, want := range map[string]string{
+		"printf 1; yes '' | head -c 8388607": "",
+		"printf 1; yes '' | head -c 8388608": "the command printed more than 8388608 bytes",
+		"head -c 100000000 /dev/zero":        "the command printed more than 8388608 bytes",
+	} {
+		out, err := commandHandler(command, os.Environ(), time.Second)(t.Context(), worker.Job{Log: new(bytes.Buffer)})
+		if want == "" {
+			require.NoError(t, err, command)
+			require.Equal(t, json.RawMessage("1"), out, command)
+			continue
+		}
+		require.EqualError(t, err, want, command)
+		require.True(t, job.IsFatal(err), command)
 	}
 }
