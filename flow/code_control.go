@@ -84,11 +84,11 @@ func checkRestart(d *decider, st *Step, input json.RawMessage) error {
 	return err
 }
 
-// lifePrefix is what the names of the steps of a function begin with, after it began anew: "~" and
-// the number of the visit of its node, with a slash behind.
+// lifePrefix begins the names of the steps of a function after it began anew. Behind it are the
+// number of the visit of its node and a slash.
 const lifePrefix = "~"
 
-// LifePrefix returns what the recorded names of the steps of a function begin with.
+// LifePrefix returns the prefix of the recorded names of the steps of a function.
 func (j *Job) LifePrefix() string {
 	visit := keyAddress(j.Since, j.Address).Visit
 	if visit < 2 {

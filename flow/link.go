@@ -118,8 +118,8 @@ func (sc *Scope) sharedSize() *int {
 	return &size
 }
 
-// unfoldUnits derives from a step's input and params what all its units share. Evolving and linking
-// call it, so that readers of a state need not change it.
+// unfoldUnits derives from a step's input and params the values that all its units share. Evolving
+// and linking call it, so that readers of a state need not change it.
 func (st *Step) unfoldUnits() {
 	st.jobParams = withOwnProgram(st.Params, st.Node.Params)
 	switch st.Node.Kind {

@@ -103,7 +103,7 @@ type PlanNode struct {
 // Called returns the display name of the node.
 func (n *PlanNode) Called() string { return cmp.Or(n.Name, n.Key) }
 
-// Exec defines how the jobs of a unit are delivered and what they require.
+// Exec defines how the jobs of a unit are delivered, and their requirements.
 type Exec struct {
 	Type    ExecType
 	Service string

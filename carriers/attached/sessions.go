@@ -58,7 +58,7 @@ type Workers interface {
 	Register(ctx context.Context, w persistence.Worker) error
 	Heartbeat(ctx context.Context, id string, load int) error
 	Deregister(ctx context.Context, id string) error
-	// Signs returns what is known of a worker's life, here and at other members.
+	// Signs returns the signs of a worker's life, from here and from other members.
 	Signs(id string) flow.Signs
 	// Awaited reports whether a worker for such jobs was attached before this member started, and
 	// has not been seen since.

@@ -114,8 +114,7 @@ func holdFunction(reason string) flow.Report {
 	return flow.Report{GivenUp: &flow.GivenUp{Reason: reason}}
 }
 
-// reportOf converts the outcome of a function. prefix is what the recorded names of its steps begin
-// with.
+// reportOf converts the outcome of a function. prefix begins the recorded names of its steps.
 func reportOf(o conversation.Outcome, prefix string) flow.Report {
 	switch {
 	case o.Over:

@@ -294,7 +294,7 @@ func (r *Registry) Polled(id string) {
 	}
 }
 
-// Signs returns what is known of a worker's life.
+// Signs returns the signs of a worker's life.
 func (r *Registry) Signs(id string) flow.Signs {
 	w := r.findWorker(id)
 	if w == nil {
