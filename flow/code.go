@@ -155,15 +155,15 @@ func (m codeMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	if st := s.activeStep(e.Address()); e.Action == ActionRestart && st != nil && len(st.Units) == 1 {
 		sc.Code = nil
 		sc.indexCode()
-		sc.setShared(CodeInput, st.Units[0].Output)
+		sc.NextInput = orNull(st.Units[0].Output)
 	}
 	m.graphMode.applyStepEnded(s, sc, e)
 }
 
 // stepParams returns the input of the function.
 func (m codeMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
-	if input, restarted := sc.Shared[CodeInput]; restarted {
-		return input
+	if sc.NextInput != nil {
+		return sc.NextInput
 	}
 	return m.graphMode.stepParams(sc, n)
 }

@@ -52,10 +52,6 @@ func holdAttempt(d *decider, st *Step, u *Unit, c Report) error {
 	return nil
 }
 
-// CodeInput is the key of shared that holds the input of a function that has begun anew. Before,
-// its input is the params of the task.
-const CodeInput = "input"
-
 // ActionRestart is the action of a function that begins anew.
 const ActionRestart = "restart"
 

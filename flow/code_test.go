@@ -320,6 +320,7 @@ func TestForkWithOtherParamsReplacesTheInputOfARestart(t *testing.T) {
 	tb.restart(`{"n":1}`)
 	inputOf := func(tb *table) string { return string(tb.jobs[tb.open()[0]].Params) }
 	at := tb.open()[0]
+	tb.tell(flow.Signal{Key: "input", Value: []byte(`{"n":9}`)}) // it is another value of that name
 	tb.tell(flow.Report{Address: at, Given: tb.jobs[at].Given, Error: "no", Fatal: true})
 	for params, input := range map[string]string{`{"n":0}`: `{"n":1}`, `{"n":8}`: `{"n":8}`} {
 		fork, _ := tb.forked(t, tb.state.Plan, "", params)

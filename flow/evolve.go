@@ -150,14 +150,6 @@ func (sc *Scope) setShared(key string, v json.RawMessage) {
 	sc.Shared[key] = v
 }
 
-// dropShared removes a key of shared.
-func (sc *Scope) dropShared(key string) {
-	if v, there := sc.Shared[key]; there {
-		*sc.size -= len(key) + len(v)
-		delete(sc.Shared, key)
-	}
-}
-
 // sharedGrowth returns by how many bytes shared grows when the key is set.
 func (sc *Scope) sharedGrowth(key string, v json.RawMessage) int {
 	if old, there := sc.Shared[key]; there {

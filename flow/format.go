@@ -13,4 +13,4 @@ const Format = 1
 // snapshotFormat is the format of snapshots, stored in their first byte. A snapshot of another
 // format cannot be used; the caller applies the whole journal instead. It changes with every new
 // field.
-const snapshotFormat = 17
+const snapshotFormat = 18

@@ -5,5 +5,5 @@ package flow
 // Formats of the next release, which the test of a rolling upgrade builds.
 const (
 	Format         = 2
-	snapshotFormat = 18
+	snapshotFormat = 19
 )

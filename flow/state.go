@@ -84,6 +84,8 @@ type Scope struct {
 	Past     map[string]Past // graph mode: newest visit of each ended node
 	Code     []CodeStep      // code mode: recorded steps in their order
 	Waits    []*Step         // code mode: waits of the function that have begun, in that order
+	// code mode: input of a function that has begun anew; nil if that is the params
+	NextInput json.RawMessage
 
 	mode   scopeMode       // mode of the plan; closingMode in the closing scope
 	run    json.RawMessage // dag mode: meaning of `run`
