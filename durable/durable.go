@@ -137,7 +137,7 @@ func (f *Flow) Do(name string, run func(ctx context.Context) error, options ...O
 // Sleep waits for a time. A function that waits stays in memory for some seconds. Then it is given
 // up, and called again when its wait ends. So a wait may last for months and survives restarts.
 func (f *Flow) Sleep(name string, d time.Duration) {
-	if _, err := f.b.Await(conversation.Sleep, name, "", max(d, 0)); err != nil {
+	if _, err := f.b.Await(conversation.Sleep, name, "", conversation.Options{Within: max(d, 0)}); err != nil {
 		panic(err) // only damaged histories lead here
 	}
 }
@@ -145,15 +145,8 @@ func (f *Flow) Sleep(name string, d time.Duration) {
 // Signal waits until the task gets a signal whose key is the name, and returns its value. Signals
 // that came earlier count, oldest first; each signal ends one wait.
 func Signal[T any](f *Flow, name string, options ...Option) (T, error) {
-	raw, err := f.b.Await(conversation.Signal, name, name, optionsOf(options).Within)
+	raw, err := f.b.Await(conversation.Signal, name, name, optionsOf(options))
 	return decodeResult[T](name, raw, err)
-}
-
-// Approve asks a person for a decision and waits for it. It returns true if that is neither false
-// nor the action "rejected".
-func Approve(f *Flow, name string, options ...Option) (bool, error) {
-	raw, err := f.b.Await(conversation.Approval, name, name, optionsOf(options).Within)
-	return err == nil && string(raw) != "false" && string(raw) != `"rejected"`, err
 }
 
 // Undo registers a compensation for the work so far. If the function fails, or its task is canceled

@@ -278,6 +278,7 @@ func codeWait(c *codec.Codec, v *flow.CodeWait) {
 	codec.Text(c, &v.Kind)
 	codec.Text(c, &v.Key)
 	c.Int64(&v.MS)
+	c.Raw(&v.Question)
 	c.Int(&v.Tries)
 	codec.Text(c, &v.Error)
 }

@@ -2,8 +2,11 @@ package flow
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/troupe-engine/troupe/flow/expr"
 )
 
 // onlyWaits reports whether the function has been given up until one of its waits ends.
@@ -22,6 +25,8 @@ type CodeWait struct {
 	Kind CodeKind
 	Key  string // key that ends a signal or an approval
 	MS   int64  // its duration, or the timeout of a signal or an approval; 0 for none
+	// CodeApproval: its question, in the form of QuestionParams, with values to show
+	Question json.RawMessage
 
 	Tries int    // CodeRetry: number of tries so far
 	Error string // CodeRetry: the error of the last one
@@ -55,6 +60,32 @@ func (w *CodeWait) stepParams() waitParams {
 		p.Approval, p.Title = w.Key, TrimLife(w.Name)
 	}
 	return p
+}
+
+// nodeParams returns the params of the node of the wait.
+func (w *CodeWait) nodeParams() json.RawMessage {
+	params := w.stepParams().encodeParams()
+	if len(w.Question) == 0 {
+		return params
+	}
+	return expr.Merge(w.Question, params)
+}
+
+// checkQuestion rejects a question that cannot be shown.
+func (w *CodeWait) checkQuestion(l Limits) error {
+	if len(w.Question) == 0 {
+		return nil
+	}
+	if err := l.checkValue("its question", w.Question); err != nil {
+		return err
+	}
+	if kind := expr.KindOf(w.Question); kind != expr.KindObject {
+		return fmt.Errorf("its question must be an object, is %s", kind)
+	}
+	if _, faults := ReadQuestion(w.Question); len(faults) > 0 {
+		return fmt.Errorf("its question: %s: %s", strings.Join(faults[0].Path, "."), faults[0].Msg)
+	}
+	return nil
 }
 
 // waitNode returns the node of a wait, which the plan does not have.
@@ -162,6 +193,9 @@ func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 				return Errorf(Invalid, "the wait %s: %v", w.Name, err)
 			}
 		}
+		if err := w.checkQuestion(d.limits); err != nil {
+			return Errorf(Invalid, "the wait %s: %v", TrimLife(w.Name), err)
+		}
 		if active[w.Name] == 0 && !sc.code.places[w.codePlace()] {
 			fresh++
 		}
@@ -189,7 +223,7 @@ func (sc *Scope) activeUses(waits []CodeWait) map[string]int {
 
 // beginWait begins a wait. It ends at once if its time is over or its signal is there.
 func beginWait(d *decider, sc *Scope, w *CodeWait) {
-	e := Event{Type: WaitStarted, Scope: sc.Path, Node: w.Name, Visit: w.Use, Action: string(w.Kind), Input: w.stepParams().encodeParams()}
+	e := Event{Type: WaitStarted, Scope: sc.Path, Node: w.Name, Visit: w.Use, Action: string(w.Kind), Input: w.nodeParams()}
 	times := w.Kind == CodeSleep || w.Kind == CodeRetry
 	if times || w.MS > 0 {
 		e.Due = d.timeAfter(w.MS)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -176,9 +177,48 @@ func waitsOf(waits []*conversation.Wait, prefix string) []flow.CodeWait {
 	list := make([]flow.CodeWait, len(waits))
 	for i, w := range waits {
 		list[i] = flow.CodeWait{Name: prefix + w.Name, Use: w.Use, Kind: flow.CodeKind(w.Kind), Key: w.Key,
-			MS: int64(math.Ceil(w.For.Seconds() * 1000)), Tries: w.Tries, Error: w.Error}
+			MS: int64(math.Ceil(w.For.Seconds() * 1000)), Question: questionOf(w.Question), Tries: w.Tries, Error: w.Error}
 	}
 	return list
+}
+
+// questionParams are the params of the question of an approval. It shows values that are params,
+// too.
+type questionParams struct {
+	Text      string                     `json:"text,omitempty"`
+	Form      json.RawMessage            `json:"form,omitempty"`
+	Assignees []string                   `json:"assignees,omitempty"`
+	Show      json.RawMessage            `json:"show,omitempty"`
+	Values    map[string]json.RawMessage `json:"values,omitempty"`
+}
+
+func questionOf(q *conversation.Question) json.RawMessage {
+	if q == nil {
+		return nil
+	}
+	p := questionParams{Text: q.Text, Form: q.Form, Assignees: q.Assignees}
+	for i, shown := range q.Show {
+		key, before := "value"+strconv.Itoa(i+1), byte(',')
+		if i == 0 {
+			before, p.Values = '{', map[string]json.RawMessage{}
+		}
+		p.Values[key] = shown.Value
+		p.Show = append(append(append(p.Show, before), writeJSON(shown.Label)...), ':')
+		p.Show = append(p.Show, writeJSON("$params.values."+key)...)
+	}
+	if len(p.Show) > 0 {
+		p.Show = append(p.Show, '}')
+	}
+	return writeJSON(p)
+}
+
+// writeJSON returns the JSON of a value that always has one.
+func writeJSON(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return raw
 }
 
 func stepsOf(history []flow.CodeStep) []conversation.Step {

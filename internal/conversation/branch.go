@@ -157,6 +157,30 @@ type Options struct {
 	Timeout time.Duration // of each try; 0 if unlimited
 	Hash    string        // hash of the input; "" for none
 	Within  time.Duration // of a wait; 0 if unlimited
+
+	Question *Question // of a decision; nil for none
+}
+
+// SetQuestion returns the question of the options, which it creates if there is none.
+func (o *Options) SetQuestion() *Question {
+	if o.Question == nil {
+		o.Question = &Question{}
+	}
+	return o.Question
+}
+
+// Question is a question to a person.
+type Question struct {
+	Text      string
+	Form      json.RawMessage // JSON Schema of the answer; nil for an action
+	Show      []Shown
+	Assignees []string // people that should decide; others may, too
+}
+
+// Shown is a value to show with its label.
+type Shown struct {
+	Label string
+	Value json.RawMessage
 }
 
 // pauseAfter returns the pause after a number of tries.

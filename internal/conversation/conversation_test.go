@@ -141,7 +141,7 @@ func doStep(b *conversation.Branch, name string) (string, error) {
 }
 
 func sleepHour(b *conversation.Branch, name string) error {
-	_, err := b.Await(conversation.Sleep, name, "", time.Hour)
+	_, err := b.Await(conversation.Sleep, name, "", conversation.Options{Within: time.Hour})
 	return err
 }
 

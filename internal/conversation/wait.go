@@ -15,17 +15,18 @@ type Wait struct {
 	Step                   // Tries and Error are those of the step that is tried again
 	Key      string        // key of a signal or a decision
 	For      time.Duration // its duration, or its limit; 0 for none
+	Question *Question     // of a decision; nil for none
 	branch   *Branch
 	answered chan *Step
 }
 
 // Await waits for something outside, or returns the recorded end of that wait. In between the
 // function may be given up.
-func (b *Branch) Await(kind Kind, name, key string, d time.Duration) (json.RawMessage, error) {
+func (b *Branch) Await(kind Kind, name, key string, o Options) (json.RawMessage, error) {
 	checkName(name)
 	s, recorded := b.takeStep(&Step{Name: b.path + name, Use: b.useOf(name), Kind: kind})
 	if !recorded {
-		s = b.awaitStep(&Wait{Step: *s, Key: key, For: d})
+		s = b.awaitStep(&Wait{Step: *s, Key: key, For: o.Within, Question: o.Question})
 	}
 	return s.Output, s.stepError()
 }
