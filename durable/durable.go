@@ -193,6 +193,16 @@ func (f *Flow) UUID() string {
 // ids is the UUID namespace of Flow.UUID.
 var ids = uuid.MustParse("0d2c54a5-6a0f-5a3e-9d0e-3c1f6a1d7b42")
 
+// Set sets a value in the state of the task (shared), where lists, pages and programs can read it.
+// The key "result" is that of the result of the function. It fails for a value that is too large.
+func (f *Flow) Set(key string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("the value %s cannot be written as JSON: %w", key, err)
+	}
+	return f.b.Set(key, raw)
+}
+
 // Restart ends this call of the function and begins it anew with another input, for functions that
 // run for years. It does not return: write `return result, f.Restart(input)`.
 //

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // CodeMain is the key of the only node of a scope of code mode: the function.
@@ -39,6 +40,7 @@ const (
 	CodeVersion CodeKind = "version" // chooses between ways of the code
 	CodeUndo    CodeKind = "undo"    // undoes an earlier step
 	CodeRace    CodeKind = "race"    // chooses the branch that goes on; its output is the number of that
+	CodeSet     CodeKind = "set"     // sets a key of shared
 
 	CodeSleep    CodeKind = "sleep"    // waits for a time
 	CodeRetry    CodeKind = "retry"    // waits for the next try of a failed step
@@ -47,7 +49,7 @@ const (
 )
 
 // codeKinds are the kinds whose results a carrier reports.
-var codeKinds = []CodeKind{CodeDo, CodeNow, CodeVersion, CodeUndo, CodeRace}
+var codeKinds = []CodeKind{CodeDo, CodeNow, CodeVersion, CodeUndo, CodeRace, CodeSet}
 
 // waitKinds are the kinds of waits.
 var waitKinds = []CodeKind{CodeSleep, CodeRetry, CodeSignal, CodeApproval}
@@ -241,7 +243,7 @@ func recordSteps(d *decider, c RecordSteps) error {
 	if err := checkWaits(d, sc, c.Waits); err != nil {
 		return err
 	}
-	size := sc.code.size
+	size, shared := sc.code.size, *sc.size
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if sc.code.places[s.codePlace()] {
@@ -250,8 +252,15 @@ func recordSteps(d *decider, c RecordSteps) error {
 		if err := checkCodeStep(d, s); err != nil {
 			return err
 		}
+		if s.Kind == CodeSet {
+			shared += sc.sharedGrowth(sharedKey(s.Name), orNull(s.Output))
+		}
 		size += s.resultBytes()
 		fresh = append(fresh, s)
+	}
+	if shared > d.limits.Shared {
+		return Errorf(Limit, "limit: the values that the function has set would have %d bytes together, "+
+			"more than the limit of %d", shared, d.limits.Shared)
 	}
 	if size > d.limits.Shared {
 		return Errorf(Limit, "limit: the results of the steps would have %d bytes together, more than "+
@@ -279,6 +288,9 @@ func checkStepNumber(d *decider, sc *Scope, more int) error {
 	return nil
 }
 
+// sharedKey returns the key of shared that a step sets.
+func sharedKey(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
 // recordedStep returns the recorded step of a place; it must exist.
 func (sc *Scope) recordedStep(at codePlace) CodeStep {
 	return sc.Code[slices.IndexFunc(sc.Code, func(s CodeStep) bool { return s.codePlace() == at })]
@@ -292,6 +304,14 @@ func checkCodeStep(d *decider, s *CodeStep) error {
 	}
 	if s.Use < 1 || !slices.Contains(codeKinds, s.Kind) || len(s.Hash) > MaxName || !IsText(s.Hash) {
 		return Errorf(Invalid, "%s is reported in a form that this member does not know", what)
+	}
+	if key := sharedKey(s.Name); s.Kind == CodeSet && s.Error == "" {
+		if err := checkSharedKey(key); err != nil {
+			return err
+		}
+		if key == CodeResult {
+			return Errorf(Invalid, "a function cannot set %s: that is what it returns", key)
+		}
 	}
 	if err := d.limits.checkValue("the result of "+what, s.Output); err != nil {
 		return err
@@ -317,6 +337,9 @@ func (s *State) applyRecorded(e *Event) {
 		if s.Paused() && sc.onlyWaits() {
 			sc.Step.Units[0].Live.Held = HeldPaused
 		}
+	}
+	if step.Kind == CodeSet && step.Error == "" {
+		sc.setShared(sharedKey(step.Name), step.Output)
 	}
 	if step.Kind == CodeRace {
 		s.evolvePart().withdrawWaits(sc, step.Place()+"/", e.At)

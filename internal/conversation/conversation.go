@@ -41,6 +41,7 @@ const (
 	Version Kind = "version" // chooses between ways of the code
 	Undo    Kind = "undo"    // undoes an earlier step
 	Race    Kind = "race"    // chooses the branch that goes on
+	Set     Kind = "set"     // sets a value that others can read
 
 	Sleep    Kind = "sleep"    // waits for a time
 	Retry    Kind = "retry"    // waits for the next try of a failed step

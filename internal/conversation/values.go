@@ -40,6 +40,12 @@ func (b *Branch) Version(name string, least, newest int) (int, error) {
 	return n, err
 }
 
+// Set records a value that others can read in the state of the task.
+func (b *Branch) Set(key string, value json.RawMessage) error {
+	_, err := b.doStep(Set, key, Options{}, func(context.Context) (json.RawMessage, error) { return value, nil })
+	return err
+}
+
 // Restart ends the calling goroutine. The function begins anew with an input, without its recorded
 // steps and undos. Only the main branch may restart.
 func (b *Branch) Restart(input json.RawMessage) {
