@@ -109,7 +109,9 @@ type Result struct {
 	Error  string // why it failed
 	// number of failed steps after which it continued, because of on_error: follow
 	Followed int
-	Value    json.RawMessage // the result that the flow names, otherwise all of shared
+	// the result that the flow names, otherwise all of shared; nil if a task that has not completed
+	// has none
+	Value json.RawMessage
 }
 
 // Wait waits until a task has ended. A failed or canceled task is not an error of Wait.
@@ -127,6 +129,9 @@ func (e *Engine) Wait(ctx context.Context, task string) (*Result, error) {
 	value, err := e.stores.Payloads.Whole(view.State.Result())
 	if err != nil {
 		return nil, toTypedError(err)
+	}
+	if view.State.Status != flow.TaskCompleted && string(value) == "null" {
+		value = nil
 	}
 	return &Result{Status: view.State.Status, Error: view.State.Error, Followed: view.State.Followed, Value: value}, nil
 }

@@ -21,5 +21,5 @@ func Example() {
 	// Output:
 	// completed: "book from shelf 7"
 	// released shelf 7
-	// failed: nullmain: step charge: no money
+	// failed: main: step charge: no money
 }
