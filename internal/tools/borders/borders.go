@@ -208,6 +208,8 @@ var table = []importRow{
 	{"examples/checkout", []string{".", "durable"}},
 	{"examples/report", []string{".", "durable"}},
 	{"examples/subscription", []string{".", "durable"}},
+	{"examples/agent", []string{".", "durable"}},
+	{"examples/trip", []string{".", "durable"}},
 	{"examples/embedded", []string{"."}},
 	{"examples/nightly", []string{".", "api/wire"}},
 	{"examples/order", []string{".", "definition/define"}},
