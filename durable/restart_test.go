@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -123,6 +124,32 @@ func TestSignalsOutliveARestart(t *testing.T) {
 		}
 		requireResult(t, e, id, "123")
 	})
+}
+
+// TestLargeInputsOfRestartsAreKeptApart has inputs and values that the tasks only refer to.
+func TestLargeInputsOfRestartsAreKeptApart(t *testing.T) {
+	t.Parallel()
+	e, err := troupe.Open(t.Context(), troupe.Config{Store: "sqlite:" + t.TempDir() + "/x.db", KeepWarm: -1,
+		PayloadStore: "file://" + t.TempDir(), PayloadThreshold: 1_000})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	troupe.HandleFlow(e, "fn", func(f *durable.Flow, in rounds) (int, error) {
+		if err := f.Set("name", in.Name); err != nil {
+			return 0, err
+		}
+		if in.Round++; in.Round < 4 {
+			in.Name += strings.Repeat("x", 2_000)
+			return 0, f.Restart(in)
+		}
+		f.Sleep("rest", time.Millisecond)
+		return len(in.Name), nil
+	})
+	id, err := e.Start(t.Context(), "fn", rounds{})
+	require.NoError(t, err)
+	requireResult(t, e, id, "6000")
+	value, err := e.Value(t.Context(), id, "shared", troupe.ValueQuery{Key: "name"})
+	require.NoError(t, err)
+	require.Len(t, value, 6_002)
 }
 
 func TestOnlyUndosSinceTheRestartRun(t *testing.T) {
