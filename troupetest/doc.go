@@ -16,5 +16,7 @@
 // story in which it fails is reduced to the smallest one before it is reported. The environment
 // variable TROUPETEST_SEED=N runs only seed N.
 //
+// Function tests a durable function, and finds nondeterministic ones (EveryCrash).
+//
 // File runs the cases of a file in the format of troupe flow test.
 package troupetest

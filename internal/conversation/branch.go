@@ -207,6 +207,11 @@ func (b *Branch) doStep(kind Kind, name string, o Options, run Work) (json.RawMe
 	s, recorded := b.takeStep(s)
 	if !recorded {
 		b.setBusy(true)
+		if b.c.replace != nil {
+			if work := b.c.replace(s); work != nil {
+				run = work
+			}
+		}
 		b.carryOut(s, o, run)
 		b.recordResult(s)
 		b.setBusy(false)

@@ -220,6 +220,9 @@ func (c *Conversation) cancelBranches(path string) {
 	for b := range c.live {
 		if b != c.main && strings.HasPrefix(b.path, path) {
 			b.cancel()
+			if !b.returned {
+				c.cut = append(c.cut, b.path)
+			}
 		}
 	}
 	c.forgetWaits(func(w *Wait) bool { return w.branch != c.main && strings.HasPrefix(w.branch.path, path) })

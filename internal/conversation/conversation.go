@@ -104,15 +104,18 @@ type Outcome struct {
 	Waits []*Wait
 	// recorded steps that the function did not ask for
 	Unasked []string
+	// paths of the branches that were canceled before they returned
+	Cut []string
 }
 
 // Conversation is one call of a function.
 type Conversation struct {
-	ctx  context.Context // ends when the job is withdrawn
-	job  job.Job
-	host Host
-	main *Branch
-	warm time.Duration // the maximum pause between tries that the function is not given up for
+	ctx     context.Context // ends when the job is withdrawn
+	job     job.Job
+	host    Host
+	main    *Branch
+	replace func(s *Step) Work // see ReplaceWork; may be nil
+	warm    time.Duration      // the maximum pause between tries that the function is not given up for
 
 	ended  chan Outcome  // gets the outcome when the function returns
 	rested chan struct{} // gets a value when the function only waits
@@ -129,6 +132,7 @@ type Conversation struct {
 	end       context.CancelCauseFunc
 	histories map[string][]*Step // recorded steps of branches that have not begun, by path
 	undos     []registeredUndo
+	cut       []string // paths of branches that were canceled
 	branching
 }
 
@@ -161,6 +165,10 @@ func (c *Conversation) Main() *Branch { return c.main }
 
 // Job returns the job of the function.
 func (c *Conversation) Job() job.Job { return c.job }
+
+// ReplaceWork sets the function that replaces the work of steps, for tests. It returns nil for a
+// step that keeps its own. It must be called before Run.
+func (c *Conversation) ReplaceWork(with func(s *Step) Work) { c.replace = with }
 
 // Undo makes the function only repeat its recorded steps, and then undo them. The outcome is
 // ErrCanceled. It must be called before Run.
@@ -203,8 +211,9 @@ func (c *Conversation) awaitOutcome(ctx context.Context) Outcome {
 			if o.Restarts {
 				c.stopBranches()
 			}
+			cut := c.cutBranches()
 			o = c.undoAfter(o)
-			o.Unasked = c.unaskedSteps()
+			o.Unasked, o.Cut = c.unaskedSteps(), cut
 		case <-c.unwound:
 			o = c.undoAfter(Outcome{Err: ErrCanceled})
 		case <-c.stop:
@@ -215,6 +224,19 @@ func (c *Conversation) awaitOutcome(ctx context.Context) Outcome {
 		c.end(ErrOver)
 		return o
 	}
+}
+
+// cutBranches returns the paths of the branches that were canceled, or are because the function has
+// ended.
+func (c *Conversation) cutBranches() (paths []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for b := range c.live {
+		if b != c.main && !b.returned {
+			paths = append(paths, b.path)
+		}
+	}
+	return append(paths, c.cut...)
 }
 
 // callRecovering calls a function. A panic becomes an error. returned is false if its goroutine is

@@ -230,8 +230,8 @@ var table = []importRow{
 	{"internal/rehearse", []string{"flow", "flow/duration", "flow/expr"}},
 	{"internal/cases", []string{"flow", "definition", "definition/compile", "flow/expr",
 		"definition/show", "internal/rehearse"}},
-	{"troupetest", []string{"job", "flow", "definition/define", "definition", "internal/cases",
-		"internal/rehearse"}},
+	{"troupetest", []string{"job", "flow", "definition/define", "definition", "durable", "internal/cases",
+		"internal/conversation", "internal/rehearse"}},
 
 	// Not in the product: tests, and what they need.
 	{"internal/testing/storetest", []string{"persistence", "internal/testing/faulty",

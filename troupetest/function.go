@@ -1,0 +1,152 @@
+package troupetest
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-engine/troupe/durable"
+	"github.com/troupe-engine/troupe/internal/conversation"
+	"github.com/troupe-engine/troupe/job"
+)
+
+// FunctionTest is the test of a durable function, see Function.
+type FunctionTest[In, Out any] struct {
+	t          testing.TB
+	fn         durable.Func[In, Out]
+	mocks      map[string]conversation.Work
+	given      map[string][]json.RawMessage // values of signals and answers, by name
+	everyCrash bool
+}
+
+// Function returns a test of a durable function. It runs in virtual time, without an engine: its
+// steps are called, its sleeps and pauses take no time, and its signals and approvals get the given
+// values.
+//
+//	f := troupetest.Function(t, checkOut).EveryCrash()
+//	f.Mock("charge", func(context.Context) (any, error) { return nil, errors.New("declined") })
+//	f.Give("paid", Payment{12})
+//	r := f.Run(Order{"book", 12})
+//	require.NoError(t, r.Err)
+func Function[In, Out any](t testing.TB, fn durable.Func[In, Out]) *FunctionTest[In, Out] {
+	return &FunctionTest[In, Out]{t: t, fn: fn, mocks: map[string]conversation.Work{}, given: map[string][]json.RawMessage{}}
+}
+
+// Mock replaces the function of a step, or of an undo, in all branches.
+func (f *FunctionTest[In, Out]) Mock(step string, run func(context.Context) (any, error)) *FunctionTest[In, Out] {
+	f.mocks[step] = func(ctx context.Context) (json.RawMessage, error) {
+		v, err := run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(v)
+	}
+	return f
+}
+
+// Give adds values that the waits for a signal, or for the answer of a person, get one after
+// another. A wait without a value runs into its limit.
+func (f *FunctionTest[In, Out]) Give(name string, values ...any) *FunctionTest[In, Out] {
+	for _, v := range values {
+		f.given[name] = append(f.given[name], f.marshalValue(v))
+	}
+	return f
+}
+
+func (f *FunctionTest[In, Out]) marshalValue(v any) json.RawMessage {
+	f.t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		f.t.Fatalf("a value of the test cannot be written as JSON: %v", err)
+	}
+	return raw
+}
+
+// EveryCrash also calls the function again with each beginning of its history, as if its program
+// had crashed there. The recorded results answer its steps then. The test fails if the function
+// asks for other steps, or ends differently: a clock, random numbers or the order of a map decide.
+func (f *FunctionTest[In, Out]) EveryCrash() *FunctionTest[In, Out] {
+	f.everyCrash = true
+	return f
+}
+
+// FunctionResult is the end of a function in a test.
+type FunctionResult[Out any] struct {
+	Value    Out
+	Err      error          // the error of the function
+	Steps    []FunctionStep // in the order in which they were recorded
+	Restarts int            // how often the function began anew
+	Took     time.Duration  // in virtual time
+}
+
+// FunctionStep is a recorded step of a function.
+type FunctionStep struct {
+	Name   string // with the path of its branch in front, and the number of its use behind: pack/3/wrap#2
+	Kind   string // do, now, version, undo, race, set, sleep, retry, signal or approval
+	Output json.RawMessage
+	Error  string
+}
+
+// StepsOf returns the recorded steps of a name, without the path of their branches.
+func (r *FunctionResult[Out]) StepsOf(name string) (all []FunctionStep) {
+	for _, s := range r.Steps {
+		own, _, _ := strings.Cut(ownName(s.Name), "#")
+		if own == name {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func ownName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// Run runs the function until it ends. It fails the test if the function waits for something that
+// never comes.
+func (f *FunctionTest[In, Out]) Run(in In) *FunctionResult[Out] {
+	f.t.Helper()
+	r := &FunctionResult[Out]{}
+	var now int64
+	given := maps.Clone(f.given)
+	for input := f.marshalValue(in); ; r.Restarts++ {
+		told := job.WithKey("test", job.Job{ID: "test", Task: "test", Params: input})
+		first := &functionRun{call: f.callFunction, told: told, mocks: f.mocks, given: given, now: now}
+		o, problem := first.toTheEnd(nil)
+		if problem == "" && f.everyCrash {
+			problem = first.replayEveryCrash(o)
+		}
+		if problem != "" {
+			f.t.Fatalf("%s", problem)
+		}
+		now = first.now
+		for i := range first.steps {
+			s := &first.steps[i]
+			if name := ownName(s.Name); isGiven(s) && len(given[name]) > 0 {
+				given[name] = given[name][1:]
+			}
+			r.Steps = append(r.Steps, FunctionStep{s.Place(), string(s.Kind), s.Output, s.Error})
+		}
+		if o.Restarts {
+			input = o.Output
+			continue
+		}
+		r.Err, r.Took = o.Err, time.Duration(now)*time.Millisecond
+		if o.Err == nil {
+			if err := json.Unmarshal(o.Output, &r.Value); err != nil {
+				f.t.Fatalf("the result %s does not fit its type: %v", o.Output, err)
+			}
+		}
+		return r
+	}
+}
+
+// isGiven reports whether a step has used a value of Give.
+func isGiven(s *conversation.Step) bool {
+	return (s.Kind == conversation.Signal || s.Kind == conversation.Approval) && s.Error == ""
+}
+
+func (f *FunctionTest[In, Out]) callFunction(c *conversation.Conversation) (json.RawMessage, error) {
+	return durable.Call(c, "test", f.fn)
+}
