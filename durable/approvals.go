@@ -17,7 +17,8 @@ func Approve(f *Flow, name string, options ...Option) (bool, error) {
 }
 
 // Ask asks a person to fill in a form with the fields of T, which is a struct, and waits for the
-// answer. Answers that do not fit are refused.
+// answer. Answers that do not fit are refused. A signal with the name of the question is an answer,
+// too, and is not checked.
 func Ask[T any](f *Flow, name string, options ...Option) (T, error) {
 	form, err := job.InputSchema(reflect.TypeFor[T]())
 	if err == nil && form == nil {

@@ -53,7 +53,7 @@ func Each[Item, T any](f *Flow, name string, items []Item, atOnce int, run func(
 // That is recorded. The others are canceled: the contexts of their steps end, and their waits are
 // withdrawn. A step of theirs that succeeds anyway is recorded; one that is cut off may have had
 // its effect. Their undos run only if the function fails, as all do: undo in the function what a
-// losing branch has done.
+// losing branch has done. A signal that has ended a wait of a losing branch is used up.
 func Race[T any](f *Flow, name string, runs ...func(f *Flow) (T, error)) (winner int, _ T, _ error) {
 	if len(runs) == 0 {
 		panic("durable: a race needs a branch")

@@ -54,7 +54,7 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// ErrTimeout is the error of a Signal or an Approve whose time is over.
+// ErrTimeout is the error of a Signal, an Approve or an Ask whose time is over.
 var ErrTimeout = conversation.ErrTimeout
 
 // Flow is the function's side of its task. A branch has a Flow of its own.
@@ -83,7 +83,7 @@ func Retry(n int, pause time.Duration) Option {
 // Timeout limits each try of a step: its context ends then.
 func Timeout(d time.Duration) Option { return func(o *conversation.Options) { o.Timeout = d } }
 
-// Within limits how long a Signal or an Approve waits. Then it fails with ErrTimeout.
+// Within limits how long a Signal, an Approve or an Ask waits. Then it fails with ErrTimeout.
 func Within(d time.Duration) Option { return func(o *conversation.Options) { o.Within = d } }
 
 // Input records a hash of a value with the step. A replay with another value is held.
@@ -193,8 +193,10 @@ func (f *Flow) UUID() string {
 // ids is the UUID namespace of Flow.UUID.
 var ids = uuid.MustParse("0d2c54a5-6a0f-5a3e-9d0e-3c1f6a1d7b42")
 
-// Set sets a value in the state of the task (shared), where lists, pages and programs can read it.
-// The key "result" is that of the result of the function. It fails for a value that is too large.
+// Set sets a value in the state of the task (shared), where pages and programs can read it. It is a
+// recorded step, so the key is a name of a step. It fails for a value that is too large, and for
+// the key "result". Signals set the values of their keys in the same place. The values outlive a
+// Restart.
 func (f *Flow) Set(key string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {

@@ -37,7 +37,7 @@ func BytesOf(cmd flow.Command) int {
 	case flow.Answer:
 		return len(c.Value)
 	case flow.Report:
-		return len(c.Output) + len(c.Error)
+		return len(c.Output) + len(c.Error) + c.GivenUp.Bytes()
 	case flow.Append:
 		return bytesOfAll(c.Items)
 	case flow.RecordSteps:

@@ -106,7 +106,7 @@ func (c *RecordSteps) Bytes() (sum int) {
 	for i := range c.Steps {
 		sum += c.Steps[i].resultBytes()
 	}
-	return sum
+	return sum + questionBytes(c.Waits)
 }
 
 func (s *CodeStep) resultBytes() int { return len(s.Output) + len(s.Error) + len(s.Details) }
@@ -243,7 +243,7 @@ func recordSteps(d *decider, c RecordSteps) error {
 	if err := checkWaits(d, sc, c.Waits); err != nil {
 		return err
 	}
-	size, shared := sc.code.size, *sc.size
+	size, growth := sc.code.size, 0
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		if sc.code.places[s.codePlace()] {
@@ -253,14 +253,14 @@ func recordSteps(d *decider, c RecordSteps) error {
 			return err
 		}
 		if s.Kind == CodeSet {
-			shared += sc.sharedGrowth(sharedKey(s.Name), orNull(s.Output))
+			growth += sc.sharedGrowth(sharedKey(s.Name), orNull(s.Output))
 		}
 		size += s.resultBytes()
 		fresh = append(fresh, s)
 	}
-	if shared > d.limits.Shared {
-		return Errorf(Limit, "limit: the values that the function has set would have %d bytes together, "+
-			"more than the limit of %d", shared, d.limits.Shared)
+	if growth > 0 && *sc.size+growth > d.limits.Shared {
+		return Errorf(Limit, "limit: the values that the function sets and the signals of the task would have %d bytes together, "+
+			"more than the limit of %d", *sc.size+growth, d.limits.Shared)
 	}
 	if size > d.limits.Shared {
 		return Errorf(Limit, "limit: the results of the steps would have %d bytes together, more than "+
@@ -298,8 +298,8 @@ func (sc *Scope) recordedStep(at codePlace) CodeStep {
 
 // checkCodeStep rejects a result that cannot be stored.
 func checkCodeStep(d *decider, s *CodeStep) error {
-	what := "the step " + s.Name
-	if err := CheckName("the name of a step", s.Name); err != nil {
+	what := "the step " + TrimRestartPrefix(s.Name)
+	if err := CheckName("the name of a step", TrimRestartPrefix(s.Name)); err != nil {
 		return err
 	}
 	if s.Use < 1 || !slices.Contains(codeKinds, s.Kind) || len(s.Hash) > MaxName || !IsText(s.Hash) {
@@ -348,10 +348,6 @@ func (s *State) applyRecorded(e *Event) {
 		sc.Step.Units[0].Live.Deliveries = 0
 	}
 }
-
-// CodeKey returns the idempotency key of a step of a function. It is the same for all tries of the
-// step and for all carriers of the function.
-func CodeKey(function string, s *CodeStep) string { return function + "/" + s.Place() }
 
 // Place returns the name of a step as users see it: name, or name#2 for its second use.
 func (s *CodeStep) Place() string {

@@ -80,22 +80,22 @@ func checkRestart(d *decider, st *Step, input json.RawMessage) error {
 	return err
 }
 
-// lifePrefix begins the names of the steps of a function after it began anew. Behind it are the
+// restartMark begins the names of the steps of a function after it began anew. Behind it are the
 // number of the visit of its node and a slash.
-const lifePrefix = "~"
+const restartMark = "~"
 
-// LifePrefix returns the prefix of the recorded names of the steps of a function.
-func (j *Job) LifePrefix() string {
+// RestartPrefix returns the prefix of the recorded names of the steps of a function.
+func (j *Job) RestartPrefix() string {
 	visit := keyAddress(j.Since, j.Address).Visit
 	if visit < 2 {
 		return ""
 	}
-	return lifePrefix + strconv.Itoa(visit) + "/"
+	return restartMark + strconv.Itoa(visit) + "/"
 }
 
-// TrimLife returns the name of a step as the function knows it.
-func TrimLife(name string) string {
-	if strings.HasPrefix(name, lifePrefix) {
+// TrimRestartPrefix returns the name of a step as the function knows it.
+func TrimRestartPrefix(name string) string {
+	if strings.HasPrefix(name, restartMark) {
 		_, name, _ = strings.Cut(name, "/")
 	}
 	return name

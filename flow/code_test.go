@@ -2,6 +2,7 @@ package flow_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -339,4 +340,52 @@ func TestCanceledFunctionDoesNotBeginAnew(t *testing.T) {
 	tb.tell(flow.Report{Address: at, Given: tb.jobs[at].Given, Output: []byte(`{}`), GivenUp: &flow.GivenUp{Restarts: true}})
 	require.Equal(t, flow.TaskCanceled, tb.state.Status)
 	require.Equal(t, 2, tb.state.Root.Visits[flow.CodeMain])
+}
+
+func TestForkGoesOnFromAStepBeforeARestart(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
+	tb.tell(flow.Start{Version: "v1", Params: []byte(`{"n":0}`)})
+	tb.restart(`{"n":1}`)
+	tb.restart(`{"n":2}`)
+	at := tb.open()[0]
+	tb.tell(flow.Report{Address: at, Given: tb.jobs[at].Given, Error: "no", Fatal: true})
+	fork, _ := tb.forked(t, tb.state.Plan, "work", "")
+	require.JSONEq(t, `{"n":0}`, string(fork.jobs[fork.open()[0]].Params))
+	require.Empty(t, fork.state.Root.Code)
+}
+
+// TestFunctionGoesOnWithSharedThatIsTooLarge lets a signal that the function waits for exceed the
+// limit.
+func TestFunctionGoesOnWithSharedThatIsTooLarge(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
+	tb.env.Limits.Shared = 1_000
+	tb.tell(flow.Start{Version: "v1"})
+	at := tb.open()[0]
+	record := func(kind flow.CodeKind, name, value string) error {
+		_, err := tb.do(flow.RecordSteps{Address: at, Given: tb.jobs[at].Given,
+			Steps: []flow.CodeStep{{Name: name, Use: 1, Kind: kind, Output: []byte(value)}}})
+		return err
+	}
+	half := `"` + strings.Repeat("x", 400) + `"`
+	require.NoError(t, record(flow.CodeSet, "half", half))
+	tb.beginWaits(unpaid)
+	tb.tell(flow.Signal{Key: "paid", Value: []byte(`"` + strings.Repeat("x", 590) + `"`)})
+	require.NoError(t, record(flow.CodeUndo, "release", "null"))
+	require.ErrorContains(t, record(flow.CodeSet, "more", `1`), "more than the limit of 1000")
+	require.NoError(t, record(flow.CodeSet, "aside/half", `1`), "a value that shrinks")
+}
+
+func TestQuestionsOfAFunctionAreLimitedTogether(t *testing.T) {
+	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
+	tb.env.Limits.Shared = 1_000
+	tb.tell(flow.Start{Version: "v1"})
+	ask := func(name string) flow.RecordSteps {
+		return flow.RecordSteps{Address: functionAt, Given: tb.jobs[functionAt].Given, Waits: []flow.CodeWait{
+			{Name: name, Use: 1, Kind: flow.CodeApproval, Key: name, Question: []byte(`{"text":"` + strings.Repeat("x", 400) + `"}`)}}}
+	}
+	tb.tell(ask("one"))
+	_, err := tb.do(ask("two"))
+	require.NoError(t, err)
+	_, err = tb.do(ask("three"))
+	require.ErrorContains(t, err, "limit: the questions of the function would have")
 }

@@ -57,7 +57,7 @@ func (w *CodeWait) stepParams() waitParams {
 	case CodeSignal:
 		p.Signal = w.Key
 	case CodeApproval:
-		p.Approval, p.Title = w.Key, TrimLife(w.Name)
+		p.Approval, p.Title = w.Key, TrimRestartPrefix(w.Name)
 	}
 	return p
 }
@@ -69,6 +69,22 @@ func (w *CodeWait) nodeParams() json.RawMessage {
 		return params
 	}
 	return expr.Merge(w.Question, params)
+}
+
+// questionBytes returns the size of the questions of waits.
+func questionBytes(waits []CodeWait) (sum int) {
+	for i := range waits {
+		sum += len(waits[i].Question)
+	}
+	return sum
+}
+
+// Bytes returns the size of the questions of a function that was given up.
+func (g *GivenUp) Bytes() int {
+	if g == nil {
+		return 0
+	}
+	return questionBytes(g.Waits)
 }
 
 // checkQuestion rejects a question that cannot be shown.
@@ -175,26 +191,30 @@ func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 	if len(waits) == 0 {
 		return nil
 	}
-	active, fresh := sc.activeUses(waits), 0
+	active, fresh, questions := sc.activeUses(waits), 0, 0
 	for i := range waits {
 		w := &waits[i]
-		if err := CheckName("the name of a wait", w.Name); err != nil {
+		name := TrimRestartPrefix(w.Name)
+		if err := CheckName("the name of a wait", name); err != nil {
 			return err
 		}
 		switch {
 		case w.Name == CodeMain:
 			return Errorf(Invalid, "a wait cannot have the name %s, which is that of the function: choose another one", CodeMain)
 		case w.Use < 1 || !slices.Contains(waitKinds, w.Kind):
-			return Errorf(Invalid, "the wait %s is asked for in a form that this member does not know", w.Name)
+			return Errorf(Invalid, "the wait %s is asked for in a form that this member does not know", name)
 		case active[w.Name] != 0 && active[w.Name] != w.Use:
-			return Errorf(Invalid, "the function already waits for %s: give each wait of its branches a name of its own", w.Name)
+			return Errorf(Invalid, "the function already waits for %s: give each wait of its branches a name of its own", name)
 		case w.Key != "":
 			if err := checkWaitKey(w.Key); err != nil {
-				return Errorf(Invalid, "the wait %s: %v", w.Name, err)
+				return Errorf(Invalid, "the wait %s: %v", name, err)
 			}
 		}
-		if err := w.checkQuestion(d.limits); err != nil {
-			return Errorf(Invalid, "the wait %s: %v", TrimLife(w.Name), err)
+		if active[w.Name] == 0 {
+			questions += len(w.Question)
+			if err := w.checkQuestion(d.limits); err != nil {
+				return Errorf(Invalid, "the wait %s: %v", name, err)
+			}
 		}
 		if active[w.Name] == 0 && !sc.code.places[w.codePlace()] {
 			fresh++
@@ -203,6 +223,13 @@ func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 	}
 	if fresh > MaxReports {
 		return Errorf(Limit, "limit: the function begins %d waits at once, more than the %d it may", fresh, MaxReports)
+	}
+	for _, st := range sc.Waits {
+		questions += len(st.Params)
+	}
+	if questions > d.limits.Shared {
+		return Errorf(Limit, "limit: the questions of the function would have %d bytes together, more than the limit of %d; "+
+			"show less, or ask fewer people at once", questions, d.limits.Shared)
 	}
 	return checkStepNumber(d, sc, fresh)
 }

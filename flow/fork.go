@@ -109,6 +109,7 @@ type forker struct {
 	from         string
 	part         bool
 	visits       int                   // number of visits of the node where the fork continues
+	recorded     bool                  // a function has recorded the step from which the fork continues
 	scopes       map[string]*PlanScope // scopes of the old plan, by path
 	closedGraphs map[string]bool       // graphs that share no further events
 	partlyShared map[string]bool       // scopes that are not shared completely
@@ -137,6 +138,9 @@ func (f *forker) surveyEvent(e *Event) {
 				f.lastSignals[st.Address()] = e
 			}
 		}
+	}
+	if e.Type == StepRecorded && e.Scope == "" && (&CodeStep{Name: e.Node, Use: e.Visit}).Place() == f.from {
+		f.recorded = true
 	}
 	if e.Type != StepEntered {
 		return
@@ -191,10 +195,7 @@ func (f *forker) checkFork() error {
 // wasThere reports whether the task visited the node where the fork continues.
 func (f *forker) wasThere() bool {
 	n := f.before.Plan.Root.Nodes[f.from]
-	if f.before.Root.hasRecorded(f.from) {
-		return true
-	}
-	return f.visits > 0 || n != nil && n.Dag != nil && f.before.Root.nodeState(n).Status() != ""
+	return f.visits > 0 || f.recorded || n != nil && n.Dag != nil && f.before.Root.nodeState(n).Status() != ""
 }
 
 // considerEvent shares an event or drops it.
@@ -453,11 +454,6 @@ func (f *Fork) Fit(p *Plan, l Limits) error {
 		return l.sharedFull(size)
 	}
 	return nil
-}
-
-// hasRecorded reports whether a function has a recorded step with a place, see CodeStep.Place.
-func (sc *Scope) hasRecorded(place string) bool {
-	return slices.ContainsFunc(sc.Code, func(s CodeStep) bool { return s.Place() == place })
 }
 
 // shareWait shares a wait of a function. It goes on in the fork, unless that continues from there.

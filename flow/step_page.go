@@ -250,6 +250,7 @@ func (p *StepPage) Finish() {
 type scopeProgress struct {
 	phase            scopePhase
 	visits           int
+	recorded         int // recorded steps of a function since it began or began anew
 	waits            int // active waits of a function, which only grow while it records nothing
 	closings, closed int
 }
@@ -260,7 +261,7 @@ func (s viewState) progressOf(scope string) scopeProgress {
 		at.visits += n
 	}
 	if sc := s.scopes[scope]; sc != nil {
-		at.visits += len(sc.Code)
+		at.recorded = len(sc.Code)
 		at.waits = len(sc.Waits)
 	}
 	if s.Closing != nil {

@@ -3,6 +3,7 @@ package troupetest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -48,7 +49,8 @@ func (f *FunctionTest[In, Out]) Mock(step string, run func(context.Context) (any
 }
 
 // Give adds values that the waits for a signal, or for the answer of a person, get one after
-// another. A wait without a value runs into its limit.
+// another. A wait without a value runs into its limit. Null, false and the empty text end no wait
+// for a signal.
 func (f *FunctionTest[In, Out]) Give(name string, values ...any) *FunctionTest[In, Out] {
 	for _, v := range values {
 		f.given[name] = append(f.given[name], f.marshalValue(v))
@@ -111,9 +113,12 @@ func (f *FunctionTest[In, Out]) Run(in In) *FunctionResult[Out] {
 	var now int64
 	given := maps.Clone(f.given)
 	for input := f.marshalValue(in); ; r.Restarts++ {
-		told := job.WithKey("test", job.Job{ID: "test", Task: "test", Params: input})
+		told := job.WithKey(fmt.Sprint("test ", r.Restarts), job.Job{ID: "test", Task: "test", Params: input})
 		first := &functionRun{call: f.callFunction, told: told, mocks: f.mocks, given: given, now: now}
 		o, problem := first.toTheEnd(nil)
+		if problem == "" && o.Restarts {
+			problem = checkRestart(r.Restarts, first.steps, o.Output)
+		}
 		if problem == "" && f.everyCrash {
 			problem = first.replayEveryCrash(o)
 		}
@@ -140,6 +145,22 @@ func (f *FunctionTest[In, Out]) Run(in In) *FunctionResult[Out] {
 		}
 		return r
 	}
+}
+
+// maxRestarts is the maximum number of restarts in a test.
+const maxRestarts = 10_000
+
+// checkRestart returns the reason why an engine would not let a function begin anew, or "".
+func checkRestart(restarts int, steps []conversation.Step, input json.RawMessage) string {
+	switch {
+	case len(steps) == 0:
+		return "the function cannot begin anew: it has run no step and waited for nothing, so this would never end"
+	case len(input) == 0 || input[0] != '{':
+		return fmt.Sprintf("the function cannot begin anew: its input must be a JSON object, and is %s", input)
+	case restarts >= maxRestarts:
+		return fmt.Sprintf("the function has begun anew %d times: let it end in the test", restarts)
+	}
+	return ""
 }
 
 // isGiven reports whether a step has used a value of Give.

@@ -61,6 +61,13 @@ func (c *functionCall) endCall() {
 	c.over = true
 }
 
+// passTime lets virtual time pass between the tries of an undo.
+func (c *functionCall) passTime(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now += d.Milliseconds()
+}
+
 // stepLimit is how long a function may take to its next step in real time.
 const stepLimit = 30 * time.Second
 
@@ -72,7 +79,7 @@ func (r *functionRun) toTheEnd(history []conversation.Step) (o conversation.Outc
 		ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
 		host := &functionCall{functionRun: r}
 		c := conversation.New(ctx, r.told, slices.Clone(r.steps), host, 0)
-		c.ReplaceWork(r.workOf)
+		c.ReplaceWork(r.workOf, host.passTime)
 		o = c.Run(ctx, func() (json.RawMessage, error) { return r.call(c) })
 		cancel()
 		host.endCall()
@@ -177,6 +184,9 @@ func (r *functionRun) endWait(waits []*conversation.Wait) (problem string) {
 			r.begun[keyOf(&w.Step)] = r.now
 		}
 		s, end := r.endOf(w)
+		if s != nil && r.known == nil && s.Error == "" && s.Kind == conversation.Signal && !endsWait(s.Output) {
+			return fmt.Sprintf("the value %s ends no wait for the signal %s: give another one", s.Output, w.Key)
+		}
 		if s != nil && (first == nil || end < at) {
 			first, at = s, end
 		}
@@ -191,6 +201,11 @@ func (r *functionRun) endWait(waits []*conversation.Wait) (problem string) {
 	r.now = max(r.now, at)
 	r.steps = append(r.steps, *first)
 	return ""
+}
+
+// endsWait reports whether the value of a signal ends a wait.
+func endsWait(v json.RawMessage) bool {
+	return !slices.Contains([]string{"null", "false", `""`}, string(v))
 }
 
 // endOf returns the end of a wait with its time; nil if it does not end.
@@ -289,9 +304,15 @@ func (r *functionRun) compareEnd(first []conversation.Step, o, again conversatio
 	return ""
 }
 
+// errorText returns the text of an error. Of a panic it returns the first line, because the stack
+// behind it differs.
 func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return err.Error()
+	text := err.Error()
+	if strings.HasPrefix(text, "panic: ") {
+		text, _, _ = strings.Cut(text, "\n")
+	}
+	return text
 }

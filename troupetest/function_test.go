@@ -180,3 +180,52 @@ func TestRacesAreNoFaultOfAFunction(t *testing.T) {
 		}))
 	}
 }
+
+func TestDeferredStepsOfAFunctionThatBeginsAnewAreReplayed(t *testing.T) {
+	r := troupetest.Function(t, func(f *durable.Flow, o shopOrder) (id string, err error) {
+		defer func() {
+			err = errors.Join(err, f.Do("close", func(context.Context) error { return nil }))
+		}()
+		id = f.UUID()
+		if err := f.Do("work", func(context.Context) error { return nil }); err != nil || o.Round == 2 {
+			return id, err
+		}
+		return "", errors.Join(f.Set("id of "+fmt.Sprint(o.Round), id), f.Restart(shopOrder{Round: o.Round + 1}))
+	}).EveryCrash().Run(shopOrder{})
+	require.NoError(t, r.Err)
+	require.Equal(t, 2, r.Restarts)
+	require.Len(t, r.StepsOf("close"), 3)
+	require.NotContains(t, string(r.StepsOf("id of 0")[0].Output), r.Value)
+	require.NotEqual(t, r.StepsOf("id of 0")[0].Output, r.StepsOf("id of 1")[0].Output)
+}
+
+func TestPausesOfUndosTakeNoTime(t *testing.T) {
+	f := troupetest.Function(t, func(f *durable.Flow, _ shopOrder) (int, error) {
+		f.Undo("release", func(context.Context) error { return nil }, durable.Retry(10, time.Minute))
+		return 0, errors.New("no")
+	}).EveryCrash()
+	f.Mock("release", func(context.Context) (any, error) { return nil, errors.New("busy") })
+	r := f.Run(shopOrder{})
+	require.ErrorContains(t, r.Err, "it was not undone: step release: busy")
+	require.Equal(t, 10*time.Minute, r.Took)
+}
+
+func TestPanicsOfFunctionsAreTheirErrors(t *testing.T) {
+	r := troupetest.Function(t, func(f *durable.Flow, _ shopOrder) (int, error) {
+		return 0, f.Do("a/b", func(context.Context) error { return nil })
+	}).EveryCrash().Run(shopOrder{})
+	require.ErrorContains(t, r.Err, `panic: durable: a step cannot have the name "a/b"`)
+}
+
+func TestFunctionsThatCannotBeginAnewFailTheTest(t *testing.T) {
+	require.Contains(t, failureOf(t, func(f *durable.Flow, _ shopOrder) (int, error) { return 0, f.Restart(shopOrder{}) }),
+		"it has run no step and waited for nothing")
+	require.Contains(t, failureOf(t, func(f *durable.Flow, _ shopOrder) (int, error) { f.Now(); return 0, f.Restart(7) }),
+		"its input must be a JSON object, and is 7")
+	require.Contains(t, failureOf(t, func(f *durable.Flow, _ shopOrder) (int, error) { f.Now(); return 0, f.Restart(shopOrder{}) }),
+		"the function has begun anew 10000 times")
+	require.Equal(t, "the value false ends no wait for the signal paid: give another one", failure(t, func(t testing.TB) {
+		troupetest.Function(t, func(f *durable.Flow, _ shopOrder) (bool, error) { return durable.Signal[bool](f, "paid") }).
+			Give("paid", false).Run(shopOrder{})
+	}))
+}

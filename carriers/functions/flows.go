@@ -61,7 +61,7 @@ func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
 	if len(o.Waits) > 0 {
 		f.warm.add(told.ID, c)
 	}
-	rep := reportOf(o, j.LifePrefix())
+	rep := reportOf(o, j.RestartPrefix())
 	if len(o.Unasked) > 0 {
 		_, _ = fmt.Fprintf(log, "the code did not ask for these recorded steps: %s\n", strings.Join(o.Unasked, ", ")) // a log never fails
 	}
@@ -73,7 +73,7 @@ func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
 // runConversation calls the function, or goes on with the one that waits in memory.
 func (f *Flows) runConversation(ctx context.Context, j *flow.Job, told job.Job,
 	fn FlowFunc) (*conversation.Conversation, conversation.Outcome) {
-	history, host := stepsOf(j.Function.Steps), &flowHost{ctx, j.LifePrefix()}
+	history, host := stepsOf(j.Function.Steps), &flowHost{ctx, j.RestartPrefix()}
 	if c := f.warm.takeFunction(told.ID); c != nil {
 		if !j.Function.Undoes && c.CanResume(history) {
 			return c, c.Resume(ctx, told, history, host)
@@ -230,6 +230,7 @@ func stepsOf(history []flow.CodeStep) []conversation.Step {
 }
 
 func stepOf(s *flow.CodeStep) conversation.Step {
-	return conversation.Step{Name: flow.TrimLife(s.Name), Use: s.Use, Kind: conversation.Kind(s.Kind), Hash: s.Hash, Output: s.Output,
+	return conversation.Step{Name: flow.TrimRestartPrefix(s.Name), Use: s.Use, Kind: conversation.Kind(s.Kind),
+		Hash: s.Hash, Output: s.Output,
 		Error: s.Error, Details: s.Details, Tries: s.Tries, StartedAt: s.StartedAt, EndedAt: s.EndedAt}
 }

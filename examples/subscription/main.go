@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -25,11 +26,9 @@ func billMonth(f *durable.Flow, s Subscription) (string, error) {
 	if err := f.Do("bill", send, durable.Retry(10, time.Minute)); err != nil {
 		return "", err
 	}
-	winner, _, err := durable.Race(f, "month or end",
-		func(f *durable.Flow) (string, error) { f.Sleep("month", s.Length); return "", nil },
-		func(f *durable.Flow) (string, error) { return durable.Signal[string](f, "end") })
-	if err != nil || winner == 1 || s.Month == s.Last {
-		return fmt.Sprintf("%s has paid %d months", s.Customer, s.Month), err
+	_, err := durable.Signal[string](f, "end", durable.Within(s.Length)) // it waits for a month
+	if !errors.Is(err, durable.ErrTimeout) || s.Month == s.Last {
+		return fmt.Sprintf("%s has paid %d months", s.Customer, s.Month), nil
 	}
 	s.Month++
 	return "", f.Restart(s)

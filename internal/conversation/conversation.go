@@ -110,12 +110,14 @@ type Outcome struct {
 
 // Conversation is one call of a function.
 type Conversation struct {
-	ctx     context.Context // ends when the job is withdrawn
-	job     job.Job
-	host    Host
-	main    *Branch
-	replace func(s *Step) Work // see ReplaceWork; may be nil
-	warm    time.Duration      // the maximum pause between tries that the function is not given up for
+	ctx       context.Context // ends when the job is withdrawn
+	job       job.Job
+	host      Host
+	main      *Branch
+	replace   func(s *Step) Work  // see ReplaceWork; may be nil
+	pause     func(time.Duration) // see ReplaceWork; may be nil
+	nextInput json.RawMessage     // input of the restart that the main branch has asked for
+	warm      time.Duration       // the maximum pause between tries that the function is not given up for
 
 	ended  chan Outcome  // gets the outcome when the function returns
 	rested chan struct{} // gets a value when the function only waits
@@ -167,8 +169,11 @@ func (c *Conversation) Main() *Branch { return c.main }
 func (c *Conversation) Job() job.Job { return c.job }
 
 // ReplaceWork sets the function that replaces the work of steps, for tests. It returns nil for a
-// step that keeps its own. It must be called before Run.
-func (c *Conversation) ReplaceWork(with func(s *Step) Work) { c.replace = with }
+// step that keeps its own. pause replaces the pauses between the tries of undos. It must be called
+// before Run.
+func (c *Conversation) ReplaceWork(with func(s *Step) Work, pause func(time.Duration)) {
+	c.replace, c.pause = with, pause
+}
 
 // Undo makes the function only repeat its recorded steps, and then undo them. The outcome is
 // ErrCanceled. It must be called before Run.
@@ -182,6 +187,7 @@ var ErrCanceled = errors.New("the task was canceled")
 func (c *Conversation) Run(ctx context.Context, fn func() (json.RawMessage, error)) Outcome {
 	c.mu.Lock()
 	c.startBranch(c.main, func() {
+		defer c.main.endWithRestart()
 		out, err, returned := callRecovering(fn)
 		if returned {
 			c.ended <- Outcome{Output: out, Err: err}
@@ -256,17 +262,21 @@ func firstLines(text []byte, n int) string {
 	return strings.Join(lines[:min(n, len(lines))], "\n")
 }
 
-// haltFunction stops the function for a reason and ends the calling goroutine. The first reason
-// counts.
+// haltFunction stops the function for a reason and ends the calling goroutine.
 func (c *Conversation) haltFunction(o Outcome) {
+	c.stopFunction(o)
+	runtime.Goexit()
+}
+
+// stopFunction stops the function for a reason. The first reason counts.
+func (c *Conversation) stopFunction(o Outcome) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.stopped == nil {
 		c.stopped = &o
 		close(c.stop)
 		c.end(ErrOver)
 	}
-	c.mu.Unlock()
-	runtime.Goexit()
 }
 
 // recordResult returns when a result is stored, together with those that ended meanwhile.

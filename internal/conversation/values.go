@@ -52,17 +52,22 @@ func (b *Branch) Restart(input json.RawMessage) {
 	if b != b.c.main {
 		panic("durable: a branch cannot restart the function")
 	}
-	if b.isAtEnd() && b.c.undoes {
-		b.endGoroutine()
-	}
-	if b.IsReplaying() {
-		was := b.history[b.at]
-		b.c.haltFunction(Outcome{Held: fmt.Sprintf("nondeterministic: at step %s the history has %s, the code began anew",
-			was.Place(), was.describeStep())})
-	}
 	b.checkGoing()
-	b.c.ended <- Outcome{Output: input, Restarts: true}
+	b.c.nextInput = input
 	runtime.Goexit()
+}
+
+// endWithRestart ends a function that begins anew, when its deferred calls have run.
+func (b *Branch) endWithRestart() {
+	switch {
+	case b.c.nextInput == nil || b.c.undoes:
+	case b.IsReplaying():
+		was := b.history[b.at]
+		b.c.stopFunction(Outcome{Held: fmt.Sprintf("nondeterministic: at step %s the history has %s, the code began anew",
+			was.Place(), was.describeStep())})
+	default:
+		b.c.ended <- Outcome{Output: b.c.nextInput, Restarts: true}
+	}
 }
 
 // Key returns a text that identifies the branch among those of all tasks, the same in every replay.

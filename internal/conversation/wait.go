@@ -115,6 +115,10 @@ func (c *Conversation) answerWait(w *Wait, s *Step) {
 
 // pauseTries waits before the next try of a step. It returns false if the function must stop.
 func (b *Branch) pauseTries(ctx context.Context, s *Step, pause time.Duration) bool {
+	if s.Kind == Undo && b.c.pause != nil {
+		b.c.pause(pause)
+		return ctx.Err() == nil
+	}
 	if pause <= b.c.warm || s.Kind == Undo {
 		return sleepFor(ctx, pause)
 	}
