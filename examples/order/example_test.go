@@ -25,7 +25,7 @@ func Example() {
 	}
 	// Output:
 	// completed  "parcel 7 is on its way"
-	// failed charge: there is no card to charge for order 8 null
+	// failed charge: there is no card to charge for order 8
 }
 
 // TestTheProgramIsShort counts the lines with code, as other projects do.
