@@ -126,7 +126,7 @@ func (w *waitEnds) sendUnsent() {
 		}
 		step, err := w.m.values.ResolveStep(&w.f.jobCtx, step)
 		if err != nil {
-			w.abort(err)
+			w.stopFunction(err)
 			return
 		}
 		receive(step)
@@ -144,8 +144,8 @@ func (w *waitEnds) takeStep() (step flow.CodeStep, receive func(flow.CodeStep)) 
 	return step, w.receive
 }
 
-// abort stops the function, unless that has been stopped already.
-func (w *waitEnds) abort(err error) {
+// stopFunction stops the function, unless that has been stopped already.
+func (w *waitEnds) stopFunction(err error) {
 	w.mu.Lock()
 	if !w.closed && w.f.jobCtx.Err() == nil {
 		w.lost = err

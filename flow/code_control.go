@@ -27,7 +27,8 @@ func (s *State) CodeStops(a Address) bool {
 type GivenUp struct {
 	Reason string
 	Waits  []CodeWait // with HeldWaiting: all waits that the function has not got the results of
-	// the function begins anew, without its recorded steps; its input is the output of the report
+	// the function begins anew, without its recorded steps and for no Reason; its input is the
+	// output of the report
 	Restarts bool
 }
 

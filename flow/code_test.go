@@ -279,8 +279,8 @@ func TestFunctionUndoesItsWorkWhenTheTimeOfItsTaskIsOver(t *testing.T) {
 	}
 }
 
-// restart records a step of the function that was called last, and lets it begin anew.
-func (tb *table) restart(input string) flow.Address {
+// restartFunction records a step of the function that was called last, and lets it begin anew.
+func (tb *table) restartFunction(input string) flow.Address {
 	at := tb.open()[0]
 	given := tb.jobs[at].Given
 	tb.tell(flow.RecordSteps{Address: at, Given: given, Steps: []flow.CodeStep{{Name: "work", Use: 1, Kind: flow.CodeDo}}})
@@ -300,13 +300,13 @@ func TestFunctionBeginsAnewWithAnotherInput(t *testing.T) {
 		require.Empty(t, job.Function.Steps)
 		keys[job.Key()] = true
 		tb.beginWaitsAt(at, unpaid)
-		tb.restart(fmt.Sprintf(`{"n":%d}`, n))
+		tb.restartFunction(fmt.Sprintf(`{"n":%d}`, n))
 		require.Empty(t, tb.state.Root.Code)
 		require.Empty(t, tb.state.Root.Waits, "its waits are withdrawn")
 	}
 	require.Len(t, keys, 5, "each call has an idempotency key of its own")
 	tb.tell(flow.Pause{})
-	at := tb.restart(`{"n":6}`)
+	at := tb.restartFunction(`{"n":6}`)
 	require.Empty(t, tb.open(), "a paused function does not begin anew yet")
 	tb.tell(flow.Resume{})
 	require.Equal(t, at.Visit+1, tb.open()[0].Visit)
@@ -318,7 +318,7 @@ func TestFunctionBeginsAnewWithAnotherInput(t *testing.T) {
 func TestForkWithOtherParamsReplacesTheInputOfARestart(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
 	tb.tell(flow.Start{Version: "v1", Params: []byte(`{"n":0}`)})
-	tb.restart(`{"n":1}`)
+	tb.restartFunction(`{"n":1}`)
 	inputOf := func(tb *table) string { return string(tb.jobs[tb.open()[0]].Params) }
 	at := tb.open()[0]
 	tb.tell(flow.Signal{Key: "input", Value: []byte(`{"n":9}`)}) // it is another value of that name
@@ -334,7 +334,7 @@ func TestForkWithOtherParamsReplacesTheInputOfARestart(t *testing.T) {
 func TestCanceledFunctionDoesNotBeginAnew(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
 	tb.tell(flow.Start{Version: "v1"})
-	tb.restart(`{}`)
+	tb.restartFunction(`{}`)
 	at := tb.open()[0]
 	tb.tell(flow.Cancel{})
 	tb.tell(flow.Report{Address: at, Given: tb.jobs[at].Given, Output: []byte(`{}`), GivenUp: &flow.GivenUp{Restarts: true}})
@@ -345,8 +345,8 @@ func TestCanceledFunctionDoesNotBeginAnew(t *testing.T) {
 func TestForkGoesOnFromAStepBeforeARestart(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f"}`))
 	tb.tell(flow.Start{Version: "v1", Params: []byte(`{"n":0}`)})
-	tb.restart(`{"n":1}`)
-	tb.restart(`{"n":2}`)
+	tb.restartFunction(`{"n":1}`)
+	tb.restartFunction(`{"n":2}`)
 	at := tb.open()[0]
 	tb.tell(flow.Report{Address: at, Given: tb.jobs[at].Given, Error: "no", Fatal: true})
 	fork, _ := tb.forked(t, tb.state.Plan, "work", "")

@@ -113,9 +113,9 @@ func (f *FunctionTest[In, Out]) Run(in In) *FunctionResult[Out] {
 	var now int64
 	given := maps.Clone(f.given)
 	for input := f.marshalValue(in); ; r.Restarts++ {
-		told := job.WithKey(fmt.Sprint("test ", r.Restarts), job.Job{ID: "test", Task: "test", Params: input})
-		first := &functionRun{call: f.callFunction, told: told, mocks: f.mocks, given: given, now: now}
-		o, problem := first.toTheEnd(nil)
+		functionJob := job.WithKey(fmt.Sprint("test ", r.Restarts), job.Job{ID: "test", Task: "test", Params: input})
+		first := &functionRun{call: f.callFunction, functionJob: functionJob, mocks: f.mocks, given: given, now: now}
+		o, problem := first.runToEnd(nil)
 		if problem == "" && o.Restarts {
 			problem = checkRestart(r.Restarts, first.steps, o.Output)
 		}

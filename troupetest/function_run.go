@@ -15,21 +15,21 @@ import (
 
 // functionRun is one run of a function, with all calls that its waits and crashes need.
 type functionRun struct {
-	call  func(*conversation.Conversation) (json.RawMessage, error)
-	told  job.Job
-	mocks map[string]conversation.Work
-	given map[string][]json.RawMessage
-	now   int64 // virtual time in milliseconds
+	call        func(*conversation.Conversation) (json.RawMessage, error)
+	functionJob job.Job
+	mocks       map[string]conversation.Work
+	given       map[string][]json.RawMessage
+	now         int64 // virtual time in milliseconds
 
 	mu    sync.Mutex
 	steps []conversation.Step
 	begun map[stepKey]int64 // times at which the waits began
 
 	// in a replay: the steps of the first run, their positions, and the differences
-	known   map[stepKey]*conversation.Step
-	order   map[stepKey]int
-	differs []stepDifference
-	parted  bool // another branch won a race, which is no fault of the function
+	known       map[stepKey]*conversation.Step
+	order       map[stepKey]int
+	differs     []stepDifference
+	otherWinner bool // another branch won a race, which is no fault of the function
 }
 
 // stepKey identifies a step of a function. tries is that of a pause between the tries of a step,
@@ -71,14 +71,14 @@ func (c *functionCall) passTime(d time.Duration) {
 // stepLimit is how long a function may take to its next step in real time.
 const stepLimit = 30 * time.Second
 
-// toTheEnd runs the function behind a history until it ends. It returns the problem that makes that
+// runToEnd runs the function behind a history until it ends. It returns the problem that makes that
 // impossible, or "".
-func (r *functionRun) toTheEnd(history []conversation.Step) (o conversation.Outcome, problem string) {
+func (r *functionRun) runToEnd(history []conversation.Step) (o conversation.Outcome, problem string) {
 	r.steps, r.begun = slices.Clone(history), map[stepKey]int64{}
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
 		host := &functionCall{functionRun: r}
-		c := conversation.New(ctx, r.told, slices.Clone(r.steps), host, 0)
+		c := conversation.New(ctx, r.functionJob, slices.Clone(r.steps), host, 0)
 		c.ReplaceWork(r.workOf, host.passTime)
 		o = c.Run(ctx, func() (json.RawMessage, error) { return r.call(c) })
 		cancel()
@@ -92,7 +92,7 @@ func (r *functionRun) toTheEnd(history []conversation.Step) (o conversation.Outc
 			return o, o.Fatal.Error()
 		case len(o.Waits) == 0:
 			return o, ""
-		case r.parted:
+		case r.otherWinner:
 			c.Drop()
 			return o, ""
 		}
@@ -129,7 +129,7 @@ func (r *functionRun) compareStep(s *conversation.Step) {
 	case was.Kind != s.Kind || was.Hash != s.Hash:
 		r.addDifference(s, "it asked for %s %s with another kind or input than before")
 	case s.Kind == conversation.Race && string(was.Output) != string(s.Output):
-		r.parted = true
+		r.otherWinner = true
 	}
 }
 
@@ -252,10 +252,10 @@ func (r *functionRun) replayEveryCrash(o conversation.Outcome) (problem string) 
 		known[key], order[key] = &r.steps[i], i
 	}
 	for k := range len(r.steps) + 1 {
-		again := &functionRun{call: r.call, told: r.told, mocks: r.mocks, given: r.given, known: known, order: order}
-		o2, problem := again.toTheEnd(r.steps[:k])
+		replay := &functionRun{call: r.call, functionJob: r.functionJob, mocks: r.mocks, given: r.given, known: known, order: order}
+		o2, problem := replay.runToEnd(r.steps[:k])
 		if problem == "" {
-			problem = again.compareEnd(r.steps, o, o2)
+			problem = replay.compareEnd(r.steps, o, o2)
 		}
 		if problem != "" {
 			after := "before its first step"
@@ -272,7 +272,7 @@ func (r *functionRun) replayEveryCrash(o conversation.Outcome) (problem string) 
 // compareEnd compares the end of a replay with that of the first run. Steps of branches that were
 // canceled may be recorded or not.
 func (r *functionRun) compareEnd(first []conversation.Step, o, again conversation.Outcome) string {
-	if r.parted {
+	if r.otherWinner {
 		return ""
 	}
 	cut := append(slices.Clone(o.Cut), again.Cut...)

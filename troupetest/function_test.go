@@ -18,8 +18,8 @@ type shopOrder struct {
 	Round int      `json:"round,omitempty"`
 }
 
-// sell is a function with steps, waits, branches, a race and an undo.
-func sell(f *durable.Flow, o shopOrder) (string, error) {
+// sellItems is a function with steps, waits, branches, a race and an undo.
+func sellItems(f *durable.Flow, o shopOrder) (string, error) {
 	place, err := durable.Do(f, "reserve", func(context.Context) (string, error) { return "shelf 7", nil })
 	if err != nil {
 		return "", err
@@ -46,7 +46,7 @@ func sell(f *durable.Flow, o shopOrder) (string, error) {
 
 func TestFunctionsRunInVirtualTime(t *testing.T) {
 	tries := 0
-	f := troupetest.Function(t, sell).EveryCrash()
+	f := troupetest.Function(t, sellItems).EveryCrash()
 	f.Mock("charge", func(context.Context) (any, error) {
 		if tries++; tries < 3 {
 			return nil, errors.New("busy")
@@ -70,7 +70,7 @@ func TestFunctionsRunInVirtualTime(t *testing.T) {
 }
 
 func TestFailedFunctionsAreUndoneInTests(t *testing.T) {
-	f := troupetest.Function(t, sell).EveryCrash()
+	f := troupetest.Function(t, sellItems).EveryCrash()
 	f.Mock("charge", func(context.Context) (any, error) { return nil, errors.New("declined") })
 	r := f.Run(shopOrder{})
 	require.ErrorContains(t, r.Err, "step charge: declined")

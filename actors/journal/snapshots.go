@@ -22,7 +22,7 @@ type SnapshotBudget struct {
 	waiting []*actor.PID
 }
 
-// SnapshotTurn tells a task that snapshots were written, so that there may be room for its own.
+// SnapshotTurn notifies a task that snapshots were written, so that there may be room for its own.
 type SnapshotTurn struct{}
 
 // HasRoom reports whether another snapshot may be taken. If not, a waiting actor is notified when

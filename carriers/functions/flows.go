@@ -59,7 +59,7 @@ func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
 	ctx = job.With(ctx, told, f.registry.progress)
 	c, o := f.runConversation(ctx, &j, told, found.(FlowFunc))
 	if len(o.Waits) > 0 {
-		f.warm.add(told.ID, c)
+		f.warm.addFunction(told.ID, c)
 	}
 	rep := reportOf(o, j.RestartPrefix())
 	if len(o.Unasked) > 0 {

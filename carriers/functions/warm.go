@@ -27,8 +27,8 @@ type warmFlow struct {
 	drop *time.Timer
 }
 
-// add keeps a function that was given up.
-func (w *warmFlows) add(job string, c *conversation.Conversation) {
+// addFunction keeps a function that was given up.
+func (w *warmFlows) addFunction(job string, c *conversation.Conversation) {
 	if w.keep <= 0 {
 		c.Drop()
 		return
