@@ -29,7 +29,7 @@ func HandleFlow[In, Out any](e *Engine, name string, fn durable.Func[In, Out]) {
 		panic(fmt.Sprintf("troupe: the flow %q: %v", name, err))
 	}
 	e.claimName("flow:" + name)
-	e.flows.Register(name, func(c *conversation.Conversation) (json.RawMessage, error) { return durable.Call(c, name, fn) })
+	e.flows.Register(name, func(c *conversation.Conversation) (json.RawMessage, error) { return durable.Invoke(c, name, fn) })
 	definition := map[string]any{"name": name, "mode": "code", "code": name}
 	if schema != nil {
 		definition["inputs"] = schema

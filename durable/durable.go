@@ -24,8 +24,10 @@
 //   - A replay is checked. A function that asks for another step than the history has is held: its
 //     task keeps running, shows the reason, and goes on when a program with fitting code starts.
 //   - A failed step fails in replays with the same *Error.
-//   - A function that waits (Sleep, Signal, Approve) costs rows in the store, and no memory after
+//   - A function that waits (Sleep, Signal, Approve, Ask, Call) costs rows in the store, and no memory after
 //     some seconds (Config.KeepWarm). It is called again when its wait ends.
+//
+// Call gives a job to the workers of a service, in whatever language.
 //
 // Restart begins a function anew, so that one that runs for years stays small.
 //
@@ -46,6 +48,8 @@ import (
 	"hash/fnv"
 	"io"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -54,7 +58,7 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// ErrTimeout is the error of a Signal, an Approve or an Ask whose time is over.
+// ErrTimeout is the error of a Signal, an Approve, an Ask or a Call whose time is over.
 var ErrTimeout = conversation.ErrTimeout
 
 // Flow is the function's side of its task. A branch has a Flow of its own.
@@ -71,20 +75,39 @@ type Error = conversation.Error
 type Func[In, Out any] = func(f *Flow, in In) (Out, error)
 
 // Option configures a step.
-type Option func(*conversation.Options)
+type Option struct {
+	name string
+	set  func(o *conversation.Options)
+}
 
 // Retry repeats a failed step up to n times. The first pause is as given; each further one is twice
 // as long, up to a minute. In a long pause the function is given up, as in Sleep. An error that is
 // job.Fatal is not repeated.
 func Retry(n int, pause time.Duration) Option {
-	return func(o *conversation.Options) { o.Retries, o.Pause = n, pause }
+	if n < 0 || pause < 0 {
+		panic(fmt.Sprintf("durable: Retry(%d, %s) has a negative number", n, pause))
+	}
+	return Option{"Retry", func(o *conversation.Options) { o.Retries, o.Pause = n, pause }}
 }
 
 // Timeout limits each try of a step: its context ends then.
-func Timeout(d time.Duration) Option { return func(o *conversation.Options) { o.Timeout = d } }
+func Timeout(d time.Duration) Option {
+	return Option{"Timeout", func(o *conversation.Options) { o.Timeout = checkTime("Timeout", d) }}
+}
 
-// Within limits how long a Signal, an Approve or an Ask waits. Then it fails with ErrTimeout.
-func Within(d time.Duration) Option { return func(o *conversation.Options) { o.Within = d } }
+// Within limits how long a Signal, an Approve, an Ask or a Call waits. Then it fails with
+// ErrTimeout, and the job of a Call is withdrawn.
+func Within(d time.Duration) Option {
+	return Option{"Within", func(o *conversation.Options) { o.Within = checkTime("Within", d) }}
+}
+
+// checkTime panics for a negative time: that is an error of the program.
+func checkTime(name string, d time.Duration) time.Duration {
+	if d < 0 {
+		panic(fmt.Sprintf("durable: %s(%s) has a negative time", name, d))
+	}
+	return d
+}
 
 // Input records a hash of a value with the step. A replay with another value is held.
 func Input(v any) Option {
@@ -92,22 +115,34 @@ func Input(v any) Option {
 	if err != nil {
 		panic(fmt.Sprintf("durable: an input cannot be written as JSON: %v", err))
 	}
-	h := fnv.New64a()
-	_, _ = h.Write(raw) // a hash never fails
-	return func(o *conversation.Options) { o.Hash = fmt.Sprintf("%016x", h.Sum64()) }
+	return Option{"Input", func(o *conversation.Options) { o.Hash = hashOf(raw) }}
 }
 
-func optionsOf(list []Option) (o conversation.Options) {
-	for _, set := range list {
-		set(&o)
+func hashOf(raw []byte) string {
+	h := fnv.New64a()
+	_, _ = h.Write(raw) // a hash never fails
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+// optionsOf returns the options of a kind of step. It panics for one that the kind does not obey:
+// that is an error of the program.
+func optionsOf(kind string, list []Option, obeyed ...string) (o conversation.Options) {
+	for _, option := range list {
+		if !slices.Contains(obeyed, option.name) {
+			panic(fmt.Sprintf("durable: %s has no effect on %s, which obeys %s", option.name, kind, strings.Join(obeyed, ", ")))
+		}
+		option.set(&o)
 	}
 	return o
 }
 
+// Options of Do and of Undo.
+var workOptions = []string{"Retry", "Timeout", "Input"}
+
 // Do carries out a step and returns its result, or returns the recorded result of it. The nth use
 // of a name in a branch is another step.
 func Do[T any](f *Flow, name string, run func(ctx context.Context) (T, error), options ...Option) (T, error) {
-	raw, err := f.b.Do(name, optionsOf(options), func(ctx context.Context) (json.RawMessage, error) {
+	raw, err := f.b.Do(name, optionsOf("Do", options, workOptions...), func(ctx context.Context) (json.RawMessage, error) {
 		v, err := run(ctx)
 		if err != nil {
 			return nil, err
@@ -130,7 +165,9 @@ func decodeResult[T any](name string, raw json.RawMessage, err error) (v T, _ er
 
 // Do carries out a step without a result.
 func (f *Flow) Do(name string, run func(ctx context.Context) error, options ...Option) error {
-	_, err := f.b.Do(name, optionsOf(options), func(ctx context.Context) (json.RawMessage, error) { return nil, run(ctx) })
+	_, err := f.b.Do(name, optionsOf("Do", options, workOptions...), func(ctx context.Context) (json.RawMessage, error) {
+		return nil, run(ctx)
+	})
 	return err
 }
 
@@ -145,7 +182,7 @@ func (f *Flow) Sleep(name string, d time.Duration) {
 // Signal waits until the task gets a signal whose key is the name, and returns its value. Signals
 // that came earlier count, oldest first; each signal ends one wait.
 func Signal[T any](f *Flow, name string, options ...Option) (T, error) {
-	raw, err := f.b.Await(conversation.Signal, name, name, optionsOf(options))
+	raw, err := f.b.Await(conversation.Signal, name, name, optionsOf("Signal", options, "Within"))
 	return decodeResult[T](name, raw, err)
 }
 
@@ -153,7 +190,7 @@ func Signal[T any](f *Flow, name string, options ...Option) (T, error) {
 // or exceeds its timeout, the compensations run, newest first, each as a step. They also run after
 // a crash.
 func (f *Flow) Undo(name string, run func(ctx context.Context) error, options ...Option) {
-	f.b.Undo(name, optionsOf(options), run)
+	f.b.Undo(name, optionsOf("Undo", options, workOptions...), run)
 }
 
 // Now returns the time, which is recorded.
@@ -246,8 +283,8 @@ func (f *Flow) Context() context.Context { return f.b.Context() }
 // New returns the Flow of a function that is called. It is for engines, workers and tests.
 func New(c *conversation.Conversation) *Flow { return &Flow{b: c.Main()} }
 
-// Call calls a function with the params of its task. It is for engines, workers and tests.
-func Call[In, Out any](c *conversation.Conversation, name string, fn Func[In, Out]) (json.RawMessage, error) {
+// Invoke calls a function with the params of its task. It is for engines, workers and tests.
+func Invoke[In, Out any](c *conversation.Conversation, name string, fn Func[In, Out]) (json.RawMessage, error) {
 	var in In
 	if err := job.ReadInput(c.Job(), &in); err != nil {
 		return nil, job.Fatal(fmt.Errorf("the flow %s: %w", name, err))

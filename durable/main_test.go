@@ -64,6 +64,8 @@ func runProgram(text string) error {
 	troupe.HandleFlow(e, "trip", s.bookTrip)
 	troupe.HandleFlow(e, "pack", s.packItems)
 	troupe.HandleFlow(e, "rounds", s.payRounds)
+	troupe.HandleFlow(e, "deliver", s.deliverTwice)
+	troupe.Handle(e, "carry", s.carryParcel)
 	if _, err := e.Member(ctx); err != nil {
 		return err
 	}
@@ -138,6 +140,29 @@ func (s *setup) bookTrip(f *durable.Flow, in input) (string, error) {
 		s.addLine("stopped", in.Name)
 		return ctx.Err()
 	})
+}
+
+// parcel is the input of the service "carry".
+type parcel struct {
+	Task   string `json:"task"`
+	Number int    `json:"number"`
+}
+
+// deliverTwice adds up the results of two called jobs.
+func (s *setup) deliverTwice(f *durable.Flow, in input) (sum int, err error) {
+	for k := 1; k <= 2 && err == nil; k++ {
+		var n int
+		n, err = durable.Call[int](f, "carry", parcel{in.Name, k}, durable.Over("local_func"))
+		sum += n
+		s.reachPoint(in.Name, "after", k)
+	}
+	return sum, err
+}
+
+func (s *setup) carryParcel(ctx context.Context, p parcel) (int, error) {
+	s.addLine(fmt.Sprint("carry", p.Number), p.Task, troupe.JobFrom(ctx).Key())
+	s.reachPoint(p.Task, "in", p.Number)
+	return p.Number, nil
 }
 
 // addLine adds a line to the ledger. The line is in the file, whatever happens to the process.

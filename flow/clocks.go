@@ -25,8 +25,7 @@ func (s evolveState) eachClock(visit func(pausableClock)) {
 
 func (sc *Scope) eachClock(visit func(pausableClock)) {
 	for _, st := range sc.Active() {
-		switch st.Node.Kind {
-		case KindApproval, KindWaitEvent, KindSubflow:
+		if k := st.Node.Kind; k == KindApproval || k == KindWaitEvent || k == KindSubflow || st.isCall() {
 			visit(pausableClock{Alarm{Address: st.Address(), Kind: AlarmStep}, &st.Due, &st.DueLeft})
 		}
 		for i := 0; st.manualUnits > 0 && i < len(st.Units); i++ {

@@ -46,13 +46,14 @@ const (
 	CodeRetry    CodeKind = "retry"    // waits for the next try of a failed step
 	CodeSignal   CodeKind = "signal"   // waits for a signal
 	CodeApproval CodeKind = "approval" // waits for a decision
+	CodeCall     CodeKind = "call"     // waits for a job that the workers of a service carry out
 )
 
 // codeKinds are the kinds whose results a carrier reports.
 var codeKinds = []CodeKind{CodeDo, CodeNow, CodeVersion, CodeUndo, CodeRace, CodeSet}
 
 // waitKinds are the kinds of waits.
-var waitKinds = []CodeKind{CodeSleep, CodeRetry, CodeSignal, CodeApproval}
+var waitKinds = []CodeKind{CodeSleep, CodeRetry, CodeSignal, CodeApproval, CodeCall}
 
 // RecordSteps reports the results of steps of a function that is a flow, and begins waits of a
 // function that goes on in other branches. The results are visible to the function when they are
@@ -106,7 +107,7 @@ func (c *RecordSteps) Bytes() (sum int) {
 	for i := range c.Steps {
 		sum += c.Steps[i].resultBytes()
 	}
-	return sum + questionBytes(c.Waits)
+	return sum + waitBytes(c.Waits)
 }
 
 func (s *CodeStep) resultBytes() int { return len(s.Output) + len(s.Error) + len(s.Details) }
@@ -118,9 +119,8 @@ type codeMode struct{ graphMode }
 func (m codeMode) linkScope(s *State, sc *Scope) error {
 	sc.indexCode()
 	for _, st := range sc.Waits {
-		st.scope, st.Node = sc, waitNode(st.Key, st.Params)
-		if !s.Status.Ended() && !s.isDraining() {
-			s.evolvePart().addWaiting(st)
+		if err := s.linkPart().linkNode(sc, st, waitNode(st.Key, st.Params)); err != nil {
+			return err
 		}
 	}
 	return m.graphMode.linkScope(s, sc)
@@ -143,17 +143,21 @@ func (m codeMode) activeStep(sc *Scope, node string) *Step {
 	return nil
 }
 
-// isBusy reports whether the function is in flight. A function that only waits has no carrier.
+// isBusy reports whether the function or one of its calls is in flight. A function that only waits
+// has no carrier.
 func (m codeMode) isBusy(sc *Scope, retries bool) bool {
-	return m.graphMode.isBusy(sc, retries) && !sc.onlyWaits()
+	return m.graphMode.isBusy(sc, retries) && !sc.onlyWaits() ||
+		slices.ContainsFunc(sc.Waits, func(st *Step) bool { return st.isBusy(retries) })
 }
 
 // applyStepEnded also ends the waits of the function. If that begins anew, its steps are forgotten.
 func (m codeMode) applyStepEnded(s *State, sc *Scope, e *Event) {
-	for _, st := range sc.Waits {
-		s.evolvePart().forgetStep(st, e.At)
+	if st := s.activeStep(e.Address()); st != nil && st.Key == CodeMain {
+		for _, wait := range sc.Waits {
+			s.evolvePart().forgetStep(wait, e.At)
+		}
+		sc.Waits = nil
 	}
-	sc.Waits = nil
 	if st := s.activeStep(e.Address()); e.Action == ActionRestart && st != nil && len(st.Units) == 1 {
 		sc.Code = nil
 		sc.indexCode()
@@ -172,15 +176,19 @@ func (m codeMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
 
 // endSingle ends the function. It begins anew if it asked for that.
 func (m codeMode) endSingle(d *decider, st *Step) {
-	if d.restarts && st.Units[0].Status == UnitCompleted {
+	switch u := &st.Units[0]; {
+	case st.isCall():
+		endCall(d, st)
+	case d.restarts && u.Status == UnitCompleted:
 		d.stepPart().finishStep(st, stepOutcome{action: ActionRestart})
-		return
+	default:
+		m.graphMode.endSingle(d, st)
 	}
-	m.graphMode.endSingle(d, st)
 }
 
 func (m codeMode) deactivateStep(sc *Scope, st *Step, at int64) {
 	if i := slices.Index(sc.Waits, st); i >= 0 {
+		sc.noteTries(st)
 		sc.Waits = slices.Delete(slices.Clone(sc.Waits), i, i+1)
 		return
 	}
@@ -200,12 +208,14 @@ func (m codeMode) finishStep(d *decider, st *Step, how stepOutcome) {
 	case slices.Contains(st.scope.Waits, st):
 		endWait(d, st, how)
 	case how.action == ActionRestart:
+		withdrawCalls(d, st.scope, "")
 		e := st.newEvent(StepEnded)
 		how.fillEvent(&e)
 		e.Next = st.Key
 		d.emitEvent(e)
 		d.queueScope(st.scope)
 	default:
+		withdrawCalls(d, st.scope, "")
 		m.graphMode.finishStep(d, st, how)
 	}
 }
@@ -224,6 +234,7 @@ func (m codeMode) reopenScope(sc *Scope, undone map[string]bool) {
 	last := len(sc.Code)
 	for last > 0 && (sc.Code[last-1].Error != "" && sc.Code[last-1].Kind != CodeSignal || sc.Code[last-1].Kind == CodeRetry) {
 		last--
+		sc.noteRecordedTries(&sc.Code[last])
 	}
 	sc.Code = slices.Clip(sc.Code[:last])
 	sc.indexCode()
@@ -271,6 +282,9 @@ func recordSteps(d *decider, c RecordSteps) error {
 	}
 	d.expectedEvents = len(fresh) + len(c.Waits)
 	for _, s := range fresh {
+		if s.Kind == CodeRace {
+			withdrawCalls(d, sc, s.Place()+"/")
+		}
 		d.emitEvent(Event{Type: StepRecorded, Scope: sc.Path, Node: s.Name, Visit: s.Use,
 			Action: string(s.Kind), InputRef: s.Hash, Output: s.Output, Error: truncateText(s.Error, maxErrorText),
 			Details: s.Details, Total: s.Tries, Until: s.StartedAt})
@@ -363,7 +377,7 @@ func recordedNode(e *Event) *PlanNode {
 	switch CodeKind(e.Action) {
 	case CodeDo:
 		kind = KindExecutor
-	case CodeSleep, CodeRetry, CodeSignal, CodeApproval:
+	case CodeSleep, CodeRetry, CodeSignal, CodeApproval, CodeCall:
 		return waitNode(e.Node, waitParams{Wait: CodeKind(e.Action)}.encodeParams())
 	}
 	return &PlanNode{Key: e.Node, Kind: kind, Single: true, Exec: Exec{Type: ExecCode, Func: e.Node}}

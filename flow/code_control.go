@@ -102,6 +102,16 @@ func TrimRestartPrefix(name string) string {
 	return name
 }
 
+// restartNumber returns the visit of the function at which a name was given; 1 for the first.
+func restartNumber(name string) int {
+	number, _, _ := strings.Cut(strings.TrimPrefix(name, restartMark), "/")
+	n, err := strconv.Atoi(number)
+	if err != nil || !strings.HasPrefix(name, restartMark) {
+		return 1
+	}
+	return n
+}
+
 // HeldPaused is the reason of a function that stopped at a step because its task is paused.
 const HeldPaused = "the task is paused"
 
@@ -156,6 +166,7 @@ func undoFunction(d *decider, failure string) bool {
 			d.setClocks()
 		}
 	}
+	cancelCalls(d, st.scope)
 	requeueToUndo(d, st, u)
 	return true
 }
@@ -181,5 +192,5 @@ func (s *State) undoesFunction() bool {
 
 // mustUndo reports whether a canceled function has work to undo.
 func mustUndo(st *Step, u *Unit) bool {
-	return st.scope.Plan.Code && len(st.scope.Code) > 0 && !u.Live.Undoes && canReplay(u.Live.Held)
+	return st.scope.Plan.Code && st.Key == CodeMain && len(st.scope.Code) > 0 && !u.Live.Undoes && canReplay(u.Live.Held)
 }

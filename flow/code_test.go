@@ -387,5 +387,5 @@ func TestQuestionsOfAFunctionAreLimitedTogether(t *testing.T) {
 	_, err := tb.do(ask("two"))
 	require.NoError(t, err)
 	_, err = tb.do(ask("three"))
-	require.ErrorContains(t, err, "limit: the questions of the function would have")
+	require.ErrorContains(t, err, "limit: the open questions and calls of the function would have")
 }

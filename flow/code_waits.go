@@ -30,6 +30,8 @@ type CodeWait struct {
 
 	Tries int    // CodeRetry: number of tries so far
 	Error string // CodeRetry: the error of the last one
+
+	Job *CodeJob // CodeCall: the job that it waits for; nil for other kinds
 }
 
 // waitParams are the params of the step of a wait. Its node is made from them.
@@ -39,8 +41,16 @@ type waitParams struct {
 	Approval  string   `json:"approval_key,omitempty"`
 	Title     string   `json:"title,omitempty"`
 	TimeoutMS int64    `json:"timeout_ms,omitempty"`
-	Tries     int      `json:"tries,omitempty"`
+	Tries     int      `json:"tries,omitempty"` // of a call: attempts before it began
 	Error     string   `json:"error,omitempty"`
+
+	// of a call
+	Exec         ExecType `json:"exec_type,omitempty"`
+	Service      string   `json:"service,omitempty"`
+	Hash         string   `json:"hash,omitempty"`
+	Retries      int      `json:"retries,omitempty"`
+	PauseMS      int64    `json:"pause_ms,omitempty"`
+	JobTimeoutMS int64    `json:"job_timeout_ms,omitempty"`
 }
 
 func (p waitParams) encodeParams() json.RawMessage {
@@ -58,6 +68,9 @@ func (w *CodeWait) stepParams() waitParams {
 		p.Signal = w.Key
 	case CodeApproval:
 		p.Approval, p.Title = w.Key, TrimRestartPrefix(w.Name)
+	case CodeCall:
+		j := w.Job
+		p.Exec, p.Service, p.Hash, p.Retries, p.PauseMS, p.JobTimeoutMS = j.Exec, j.Service, j.Hash, j.Retries, j.PauseMS, j.TimeoutMS
 	}
 	return p
 }
@@ -71,24 +84,38 @@ func (w *CodeWait) nodeParams() json.RawMessage {
 	return expr.Merge(w.Question, params)
 }
 
-// questionBytes returns the size of the questions of waits.
-func questionBytes(waits []CodeWait) (sum int) {
+// valueBytes returns the size of the question or the input of a wait.
+func (w *CodeWait) valueBytes() int {
+	if w.Job != nil {
+		return len(w.Job.Input)
+	}
+	return len(w.Question)
+}
+
+// waitBytes returns the size of the questions and inputs of waits.
+func waitBytes(waits []CodeWait) (sum int) {
 	for i := range waits {
-		sum += len(waits[i].Question)
+		sum += waits[i].valueBytes()
 	}
 	return sum
 }
 
-// Bytes returns the size of the questions of a function that was given up.
+// Bytes returns the size of the questions and inputs of a function that was given up.
 func (g *GivenUp) Bytes() int {
 	if g == nil {
 		return 0
 	}
-	return questionBytes(g.Waits)
+	return waitBytes(g.Waits)
 }
 
-// checkQuestion rejects a question that cannot be shown.
-func (w *CodeWait) checkQuestion(l Limits) error {
+// checkContent rejects a question that cannot be shown, and a call whose job cannot be made.
+func (w *CodeWait) checkContent(l Limits) error {
+	if w.Kind == CodeCall {
+		return w.Job.checkCall(l)
+	}
+	if w.Job != nil {
+		return fmt.Errorf("a wait of kind %s has no job", w.Kind)
+	}
 	if len(w.Question) == 0 {
 		return nil
 	}
@@ -116,6 +143,8 @@ func waitNode(name string, params json.RawMessage) *PlanNode {
 		n.Kind = KindWaitEvent
 	case CodeApproval:
 		n.Kind = KindApproval
+	case CodeCall:
+		return callNode(name, params, &p)
 	}
 	return n
 }
@@ -191,7 +220,7 @@ func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 	if len(waits) == 0 {
 		return nil
 	}
-	active, fresh, questions := sc.activeUses(waits), 0, 0
+	active, fresh, size := sc.activeUses(waits), 0, 0
 	for i := range waits {
 		w := &waits[i]
 		name := TrimRestartPrefix(w.Name)
@@ -211,8 +240,8 @@ func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 			}
 		}
 		if active[w.Name] == 0 {
-			questions += len(w.Question)
-			if err := w.checkQuestion(d.limits); err != nil {
+			size += w.valueBytes()
+			if err := w.checkContent(d.limits); err != nil {
 				return Errorf(Invalid, "the wait %s: %v", name, err)
 			}
 		}
@@ -225,11 +254,11 @@ func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 		return Errorf(Limit, "limit: the function begins %d waits at once, more than the %d it may", fresh, MaxReports)
 	}
 	for _, st := range sc.Waits {
-		questions += len(st.Params)
+		size += len(st.Params) + len(st.Input)
 	}
-	if questions > d.limits.Shared {
-		return Errorf(Limit, "limit: the questions of the function would have %d bytes together, more than the limit of %d; "+
-			"show less, or ask fewer people at once", questions, d.limits.Shared)
+	if size > d.limits.Shared {
+		return Errorf(Limit, "limit: the open questions and calls of the function would have %d bytes together, more than "+
+			"the limit of %d; give less to each, or ask and call for fewer at once", size, d.limits.Shared)
 	}
 	return checkStepNumber(d, sc, fresh)
 }
@@ -250,7 +279,11 @@ func (sc *Scope) activeUses(waits []CodeWait) map[string]int {
 
 // beginWait begins a wait. It ends at once if its time is over or its signal is there.
 func beginWait(d *decider, sc *Scope, w *CodeWait) {
-	e := Event{Type: WaitStarted, Scope: sc.Path, Node: w.Name, Visit: w.Use, Action: string(w.Kind), Input: w.nodeParams()}
+	e := Event{Type: WaitStarted, Scope: sc.Path, Node: w.Name, Visit: w.Use, Action: string(w.Kind)}
+	if w.Kind == CodeCall {
+		w.Tries, e.Input = sc.Tries[(&CodeStep{Name: w.Name, Use: w.Use}).Place()], orNull(w.Job.Input)
+	}
+	e.Params = w.nodeParams()
 	times := w.Kind == CodeSleep || w.Kind == CodeRetry
 	if times || w.MS > 0 {
 		e.Due = d.timeAfter(w.MS)
@@ -264,7 +297,10 @@ func beginWait(d *decider, sc *Scope, w *CodeWait) {
 	case e.Due > 0:
 		d.effects = append(d.effects, Alarm{At: e.Due, Address: st.Address(), Kind: AlarmStep})
 	}
-	if !times {
+	switch {
+	case w.Kind == CodeCall:
+		d.queueStep(st)
+	case !times:
 		d.stepPart().wakeStep(st)
 	}
 }
@@ -275,7 +311,12 @@ func (s evolveState) applyWaitStarted(e *Event) {
 	if sc == nil || !sc.Plan.Code {
 		return
 	}
-	st := &Step{Key: e.Node, Node: waitNode(e.Node, e.Input), Visit: e.Visit, EnteredAt: e.At, Due: e.Due, Params: e.Input, scope: sc}
+	st := &Step{Key: e.Node, Node: waitNode(e.Node, e.Params), Visit: e.Visit, EnteredAt: e.At, Due: e.Due,
+		Params: e.Params, Input: e.Input, scope: sc}
+	if st.isCall() {
+		st.Units, st.Initial = make([]Unit, 1), 1
+		st.unfoldUnits()
+	}
 	sc.Waits = append(sc.Waits, st)
 	s.addWaiting(st)
 	s.takeSignal(st)
@@ -296,8 +337,15 @@ func (s evolveState) withdrawWaits(sc *Scope, place string, at int64) {
 // endWait records the result of a wait. It delivers the function again, or informs its carrier.
 func endWait(d *decider, st *Step, how stepOutcome) {
 	sc, p := st.scope, st.waitOf()
-	d.emitEvent(Event{Type: StepRecorded, Scope: sc.Path, Node: st.Key, Visit: st.Visit, Action: string(p.Wait),
-		Output: how.output, Error: truncateText(how.failed, maxErrorText), Total: p.Tries, Until: st.EnteredAt})
+	e := Event{Type: StepRecorded, Scope: sc.Path, Node: st.Key, Visit: st.Visit, Action: string(p.Wait),
+		InputRef: p.Hash, Output: how.output, Error: truncateText(how.failed, maxErrorText), Total: p.Tries, Until: st.EnteredAt}
+	if st.isCall() {
+		e.Total = st.tries()
+		if how.failed != "" && st.Units[0].Status == UnitFailed {
+			e.Details = st.errorDetails()
+		}
+	}
+	d.emitEvent(e)
 	d.informCarrier(sc, sc.Code[len(sc.Code)-1])
 	goOnBehindWait(d, sc)
 }

@@ -47,7 +47,7 @@ func (d attemptDecider) startUnits(st *Step) {
 		if st.Node.Keys != nil && st.Node.Keys.PerUnit || len(st.Node.Exec.Vars) > 0 {
 			n = 1
 		}
-		d.startAttempts(st, from, n, 1)
+		d.startAttempts(st, from, n, st.firstAttempt())
 	}
 	if len(st.Retrying) > 0 && !d.s.isDraining() && st.Flying < st.unitWindow(d.s.Plan) {
 		d.effects = append(d.effects, st.retryAlarm())
@@ -264,7 +264,7 @@ func (d attemptDecider) settleAttempt(st *Step, u *Unit, c Report) {
 			e.Status = string(AttemptTimeout)
 		}
 		if !c.Fatal && !d.s.isDraining() && int(u.Attempt) <= st.maxRetries() {
-			e.Due = d.timeAfter(st.Node.Retry.backoffMS(d.s.Task, e.Address()))
+			e.Due = d.timeAfter(st.retryDelay(d.s.Task, e.Address()))
 		}
 	}
 	d.effects = u.Live.Permits.appendReleases(d.effects, e.Address())

@@ -275,6 +275,9 @@ func (d stepDecider) handleStepDue(st *Step) {
 	case KindSubflow:
 		d.attemptPart().withdrawStep(st)
 		d.endSubflow(st, st.timeoutText())
+	case KindExecutor: // a call of a function
+		d.attemptPart().withdrawStep(st)
+		d.finishStep(st, stepOutcome{failed: waitIsOver})
 	default:
 		d.finishStep(st, stepOutcome{failed: st.timeoutText()})
 	}

@@ -30,7 +30,12 @@ func (s linkState) linkPlan(plan *Plan) error {
 
 // linkStep links an active step, its units and the scope inside.
 func (s linkState) linkStep(sc *Scope, st *Step) error {
-	if st.Node = sc.Plan.Nodes[st.Key]; st.Node == nil {
+	return s.linkNode(sc, st, sc.Plan.Nodes[st.Key])
+}
+
+// linkNode links an active step with its node.
+func (s linkState) linkNode(sc *Scope, st *Step, n *PlanNode) error {
+	if st.Node = n; n == nil {
 		return fmt.Errorf("flow: a snapshot of task %s is at node %q, which its flow does not have", s.Task, st.Key)
 	}
 	if st.Undoable < 0 || st.Undoable > len(s.Undoables) {
@@ -122,6 +127,9 @@ func (sc *Scope) sharedSize() *int {
 // and linking call it, so that readers of a state need not change it.
 func (st *Step) unfoldUnits() {
 	st.jobParams = withOwnProgram(st.Params, st.Node.Params)
+	if st.isCall() {
+		st.jobParams = json.RawMessage("{}") // its Params describe the call
+	}
 	switch st.Node.Kind {
 	case KindParallel:
 		st.names, st.execs = st.Node.parallelBranches(st.Params, st.scope)

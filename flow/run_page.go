@@ -52,7 +52,7 @@ func (p *RunPage) Apply(e *Event, at Place) {
 	p.position = at.beforeEvent()
 	p.History.Apply(e)
 	switch e.Type {
-	case StepEnded:
+	case StepEnded, StepRecorded:
 		delete(p.closing, e.stepAddress())
 	case ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
 		clear(p.closing) // interrupted steps do not end

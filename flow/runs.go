@@ -89,9 +89,7 @@ func (h *History) Apply(e *Event) {
 		h.addStarted(e)
 	case StepRecorded:
 		Evolve(h.State, e)
-		if r := recordedRun(e); CodeKind(e.Action) != CodeRetry && h.page.canContain(r.Address) {
-			h.addRun(r)
-		}
+		h.stepRecorded(e)
 	default:
 		Evolve(h.State, e)
 		h.noteAttempt(e)
@@ -158,6 +156,9 @@ func (h *History) stepEnded(e *Event) {
 	if st.Flying > 0 || st.Child != nil {
 		h.cancelBelow(st, e.At)
 	}
+	if st.scope.Plan.Code {
+		h.cancelRuns(e.At, func(a Address) bool { return a.Scope == e.Scope && a.Node != e.Node }) // calls of its branches
+	}
 	if st.Node.Single && st.Done > 0 {
 		h.closeExecutor(st, e)
 		return
@@ -167,6 +168,24 @@ func (h *History) stepEnded(e *Event) {
 	}
 	if a := e.stepAddress(); h.page.canContain(Address{a.Scope, a.Node, a.Visit, 0, 1}) {
 		h.addRun(st.summaryRun(e))
+	}
+}
+
+// stepRecorded adds the row of a recorded step of a function. A call has a row for each attempt. A
+// race ends the calls of the branches that lost.
+func (h *History) stepRecorded(e *Event) {
+	switch CodeKind(e.Action) {
+	case CodeRetry:
+		return
+	case CodeCall:
+		h.cancelRuns(e.At, func(a Address) bool { return a.Scope == e.Scope && a.Node == e.Node })
+		return
+	case CodeRace:
+		below := (&CodeStep{Name: e.Node, Use: e.Visit}).Place() + "/"
+		h.cancelRuns(e.At, func(a Address) bool { return a.Scope == e.Scope && strings.HasPrefix(a.Node, below) })
+	}
+	if r := recordedRun(e); h.page.canContain(r.Address) {
+		h.addRun(r)
 	}
 }
 

@@ -115,6 +115,7 @@ func codeScope(c *codec.Codec, sc *Scope) {
 	codec.Map(c, &sc.Past, codePast)
 	codec.List(c, &sc.Code, codeCodeStep)
 	codec.List(c, &sc.Waits, func(c *codec.Codec, st **Step) { codec.Pointer(c, st, codeStep) })
+	codec.Map(c, &sc.Tries, (*codec.Codec).Int)
 	c.Raw(&sc.NextInput)
 }
 

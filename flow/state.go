@@ -84,6 +84,7 @@ type Scope struct {
 	Past     map[string]Past // graph mode: newest visit of each ended node
 	Code     []CodeStep      // code mode: recorded steps in their order
 	Waits    []*Step         // code mode: waits of the function that have begun, in that order
+	Tries    map[string]int  // code mode: attempts of calls that ended without a result, by place
 	// code mode: input of a function that has begun anew; nil if that is the params
 	NextInput json.RawMessage
 

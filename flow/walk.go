@@ -87,6 +87,9 @@ func (sc *Scope) Entered(node string) int {
 	if n := sc.Plan.Nodes[node]; n != nil {
 		return sc.mode.visitCount(sc, n)
 	}
+	if sc.Plan.Code {
+		return sc.enteredUses(node)
+	}
 	return 0
 }
 

@@ -36,7 +36,8 @@ func Function[In, Out any](t testing.TB, fn durable.Func[In, Out]) *FunctionTest
 	return &FunctionTest[In, Out]{t: t, fn: fn, mocks: map[string]conversation.Work{}, given: map[string][]json.RawMessage{}}
 }
 
-// Mock replaces the function of a step, or of an undo, in all branches.
+// Mock replaces the function of a step, or of an undo, in all branches. For a Call it stands for the
+// workers of the service: job.From(ctx) has the input.
 func (f *FunctionTest[In, Out]) Mock(step string, run func(context.Context) (any, error)) *FunctionTest[In, Out] {
 	f.mocks[step] = func(ctx context.Context) (json.RawMessage, error) {
 		v, err := run(ctx)
@@ -87,7 +88,7 @@ type FunctionResult[Out any] struct {
 // FunctionStep is a recorded step of a function.
 type FunctionStep struct {
 	Name   string // with the path of its branch in front, and the number of its use behind: pack/3/wrap#2
-	Kind   string // do, now, version, undo, race, set, sleep, retry, signal or approval
+	Kind   string // do, now, version, undo, race, set, sleep, retry, signal, approval or call
 	Output json.RawMessage
 	Error  string
 }
@@ -169,5 +170,5 @@ func isGiven(s *conversation.Step) bool {
 }
 
 func (f *FunctionTest[In, Out]) callFunction(c *conversation.Conversation) (json.RawMessage, error) {
-	return durable.Call(c, "test", f.fn)
+	return durable.Invoke(c, "test", f.fn)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-engine/troupe/durable"
 	"github.com/troupe-engine/troupe/internal/conversation"
 	"github.com/troupe-engine/troupe/job"
 )
@@ -24,6 +25,7 @@ type functionRun struct {
 	mu    sync.Mutex
 	steps []conversation.Step
 	begun map[stepKey]int64 // times at which the waits began
+	calls map[stepKey]*endedCall
 
 	// in a replay: the steps of the first run, their positions, and the differences
 	known       map[stepKey]*conversation.Step
@@ -74,7 +76,7 @@ const stepLimit = 30 * time.Second
 // runToEnd runs the function behind a history until it ends. It returns the problem that makes that
 // impossible, or "".
 func (r *functionRun) runToEnd(history []conversation.Step) (o conversation.Outcome, problem string) {
-	r.steps, r.begun = slices.Clone(history), map[stepKey]int64{}
+	r.steps, r.begun, r.calls = slices.Clone(history), map[stepKey]int64{}, map[stepKey]*endedCall{}
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), stepLimit)
 		host := &functionCall{functionRun: r}
@@ -195,6 +197,10 @@ func (r *functionRun) endWait(waits []*conversation.Wait) (problem string) {
 		if r.known != nil {
 			return fmt.Sprintf("it waited for %s %s, which it had not waited for before", waits[0].Kind, waits[0].Place())
 		}
+		if w := waits[0]; w.Kind == conversation.Call {
+			return fmt.Sprintf("the function calls the service %s, which has no workers in a test: mock it with Mock(%q, …)",
+				w.Job.Service, ownName(w.Name))
+		}
 		return fmt.Sprintf("the function waits for the %s %s, which never comes: give it a value with Give(%q, …)",
 			waits[0].Kind, waits[0].Place(), waits[0].Key)
 	}
@@ -217,6 +223,9 @@ func (r *functionRun) endOf(w *conversation.Wait) (*conversation.Step, int64) {
 		return nil, 0
 	}
 	begun := r.begun[keyOf(&w.Step)]
+	if w.Kind == conversation.Call {
+		return r.endOfCall(w, begun)
+	}
 	s, limit := w.Step, begun+w.For.Milliseconds()
 	s.Error, s.StartedAt = "", begun
 	if w.Kind == conversation.Sleep || w.Kind == conversation.Retry {
@@ -231,6 +240,44 @@ func (r *functionRun) endOf(w *conversation.Wait) (*conversation.Step, int64) {
 		return &s, limit
 	}
 	return nil, 0
+}
+
+// endedCall is the end of a call with its time.
+type endedCall struct {
+	step *conversation.Step
+	at   int64
+}
+
+// endOfCall returns the end of a call with its time, by its mock; nil if it has none.
+func (r *functionRun) endOfCall(w *conversation.Wait, begun int64) (*conversation.Step, int64) {
+	if ended := r.calls[keyOf(&w.Step)]; ended != nil {
+		return ended.step, ended.at
+	}
+	mock := r.mocks[ownName(w.Name)]
+	if mock == nil {
+		return nil, 0
+	}
+	s, at := w.Step, begun
+	s.StartedAt = begun
+	called := job.Job{ID: "test/" + w.Place(), Task: "test", Step: w.Place(), Service: w.Job.Service, Input: w.Job.Input}
+	ctx := job.With(context.Background(), job.WithKey(r.functionJob.Key()+"/"+w.Place(), called), nil)
+	for pause := w.Job.Pause; ; pause *= 2 {
+		s.Tries++
+		out, err := mock(ctx)
+		if s.Output, s.Error, s.Details = out, "", nil; err == nil {
+			break
+		}
+		s.Error, s.Details = err.Error(), job.DetailsOf(err)
+		if job.IsFatal(err) || s.Tries > w.Job.Retries {
+			break
+		}
+		at += pause.Milliseconds()
+	}
+	if limit := begun + w.For.Milliseconds(); w.For > 0 && at > limit {
+		s.Output, s.Details, s.Error, at = nil, nil, durable.ErrTimeout.Error(), limit
+	}
+	r.calls[keyOf(&w.Step)] = &endedCall{&s, at}
+	return &s, at
 }
 
 // countUsed returns how many values of the name of a wait have been used.

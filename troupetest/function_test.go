@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/durable"
+	"github.com/troupe-engine/troupe/job"
 	"github.com/troupe-engine/troupe/troupetest"
 )
 
@@ -228,4 +229,36 @@ func TestFunctionsThatCannotBeginAnewFailTheTest(t *testing.T) {
 		troupetest.Function(t, func(f *durable.Flow, _ shopOrder) (bool, error) { return durable.Signal[bool](f, "paid") }).
 			Give("paid", false).Run(shopOrder{})
 	}))
+}
+
+func TestMocksStandForTheWorkersOfCalledServices(t *testing.T) {
+	t.Parallel()
+	ship := func(f *durable.Flow, o shopOrder) ([]string, error) {
+		return durable.Each(f, "pack", o.Items, 2, func(f *durable.Flow, item string) (string, error) {
+			return durable.Call[string](f, "print-label", item, durable.Retry(2, time.Hour), durable.Within(3*time.Hour))
+		})
+	}
+	busy := 2
+	f := troupetest.Function(t, ship).EveryCrash()
+	f.Mock("print-label", func(ctx context.Context) (any, error) {
+		if busy--; busy >= 0 {
+			return nil, errors.New("busy")
+		}
+		return "No. " + string(job.From(ctx).Input), nil
+	})
+	r := f.Run(shopOrder{Items: []string{"cup", "pan"}})
+	require.NoError(t, r.Err)
+	require.Equal(t, []string{`No. "cup"`, `No. "pan"`}, r.Value)
+	require.Len(t, r.StepsOf("print-label"), 2)
+	require.Equal(t, 3*time.Hour, r.Took, "the pauses before the second and the third attempt")
+
+	busy = 100
+	r = f.Run(shopOrder{Items: []string{"cup"}})
+	require.ErrorContains(t, r.Err, "print-label: busy")
+}
+
+func TestCallsWithoutAMockFailTheTest(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `the function calls the service print-label, which has no workers in a test: mock it with Mock("print-label", …)`,
+		failureOf(t, func(f *durable.Flow, _ shopOrder) (int, error) { return durable.Call[int](f, "print-label", 1) }))
 }

@@ -177,10 +177,21 @@ func waitsOf(waits []*conversation.Wait, prefix string) []flow.CodeWait {
 	list := make([]flow.CodeWait, len(waits))
 	for i, w := range waits {
 		list[i] = flow.CodeWait{Name: prefix + w.Name, Use: w.Use, Kind: flow.CodeKind(w.Kind), Key: w.Key,
-			MS: int64(math.Ceil(w.For.Seconds() * 1000)), Question: questionOf(w.Question), Tries: w.Tries, Error: w.Error}
+			MS: toMillis(w.For), Question: questionOf(w.Question), Tries: w.Tries, Error: w.Error, Job: calledJobOf(w)}
 	}
 	return list
 }
+
+func calledJobOf(w *conversation.Wait) *flow.CodeJob {
+	if w.Job == nil {
+		return nil
+	}
+	return &flow.CodeJob{Exec: flow.ExecType(w.Job.Over), Service: w.Job.Service, Input: w.Job.Input, Hash: w.Hash,
+		Retries: w.Job.Retries, PauseMS: toMillis(w.Job.Pause), TimeoutMS: toMillis(w.Job.Timeout)}
+}
+
+// toMillis converts a time to milliseconds, rounded up.
+func toMillis(d time.Duration) int64 { return int64(math.Ceil(d.Seconds() * 1000)) }
 
 // questionParams are the params of the question of an approval. It shows values that are params,
 // too.

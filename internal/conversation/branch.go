@@ -157,6 +157,8 @@ type Options struct {
 	Timeout time.Duration // of each try; 0 if unlimited
 	Hash    string        // hash of the input; "" for none
 	Within  time.Duration // of a wait; 0 if unlimited
+	Over    string        // how the job of a call travels; "" for push
+	Name    string        // name of a call; "" for that of its service
 
 	Question *Question // of a decision; nil for none
 }
@@ -306,5 +308,6 @@ func (s *Step) stepError() error {
 	if s.Error == "" {
 		return nil
 	}
-	return &Error{s.Place(), s.Error, s.Details, s.Kind == Signal || s.Kind == Approval}
+	waited := s.Kind == Signal || s.Kind == Approval || s.Kind == Call && s.Error == ErrTimeout.Error()
+	return &Error{s.Place(), s.Error, s.Details, waited}
 }

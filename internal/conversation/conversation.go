@@ -47,6 +47,7 @@ const (
 	Retry    Kind = "retry"    // waits for the next try of a failed step
 	Signal   Kind = "signal"   // waits for a signal
 	Approval Kind = "approval" // waits for a decision
+	Call     Kind = "call"     // waits for a job of the workers of a service
 )
 
 // Step is a step with its result.

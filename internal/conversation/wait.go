@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -16,8 +17,32 @@ type Wait struct {
 	Key      string        // key of a signal or a decision
 	For      time.Duration // its duration, or its limit; 0 for none
 	Question *Question     // of a decision; nil for none
+	Job      *CalledJob    // of a call; nil for other waits
 	branch   *Branch
 	answered chan *Step
+}
+
+// CalledJob is the job that a call waits for.
+type CalledJob struct {
+	Service string
+	Over    string // how it travels
+	Input   json.RawMessage
+	Retries int
+	Pause   time.Duration // as in Options
+	Timeout time.Duration // of each attempt; 0 if unlimited
+}
+
+// Call gives a job to the workers of a service and waits for its result, or returns the recorded
+// result.
+func (b *Branch) Call(service string, input json.RawMessage, o Options) (json.RawMessage, error) {
+	name := cmp.Or(o.Name, service)
+	checkName(name)
+	s, recorded := b.takeStep(&Step{Name: b.path + name, Use: b.useOf(name), Kind: Call, Hash: o.Hash})
+	if !recorded {
+		s = b.awaitStep(&Wait{Step: *s, For: o.Within, Job: &CalledJob{Service: service, Over: cmp.Or(o.Over, "push"),
+			Input: input, Retries: o.Retries, Pause: o.Pause, Timeout: o.Timeout}})
+	}
+	return s.Output, s.stepError()
 }
 
 // Await waits for something outside, or returns the recorded end of that wait. In between the

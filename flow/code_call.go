@@ -1,0 +1,162 @@
+package flow
+
+import (
+	"cmp"
+	"encoding/json"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// CodeJob is the job that a CodeCall waits for.
+type CodeJob struct {
+	Exec      ExecType // how the job reaches its carrier; one of callTypes
+	Service   string
+	Input     json.RawMessage
+	Hash      string // hash of the input
+	Retries   int    // number of further attempts after a failure
+	PauseMS   int64  // pause before the first of them; each further one is twice as long
+	TimeoutMS int64  // timeout of an attempt; 0 for none
+}
+
+// callTypes are the types of jobs that a function may call for.
+var callTypes = []ExecType{ExecPush, ExecRemote, ExecQueue, ExecFunc, ExecExternal}
+
+// waitIsOver is the error of a call whose job has not ended in time. Functions know this text.
+const waitIsOver = "the time of the wait is over"
+
+// maxCallPauseMS is the maximum pause between two attempts of a call.
+const maxCallPauseMS = 60_000
+
+// checkCall rejects a call whose job cannot be made.
+func (j *CodeJob) checkCall(l Limits) error {
+	if j == nil {
+		return Errorf(Invalid, "has no job")
+	}
+	if !slices.Contains(callTypes, j.Exec) {
+		return Errorf(Invalid, "its job cannot travel as %.40q: write push, remote, queue, local_func or external", j.Exec)
+	}
+	if err := CheckName("its service", j.Service); err != nil {
+		return err
+	}
+	switch {
+	case j.Service == "":
+		return Errorf(Invalid, "its service has no name")
+	case len(j.Hash) > MaxName || !IsText(j.Hash):
+		return Errorf(Invalid, "the hash of its input is none")
+	case j.Retries < 0 || j.Retries > math.MaxInt32/2:
+		return Errorf(Invalid, "it has %d retries", j.Retries)
+	case j.PauseMS < 0 || j.TimeoutMS < 0:
+		return Errorf(Invalid, "it has a negative time")
+	}
+	return l.checkValue("its input", j.Input)
+}
+
+// callNode returns the node of a call, which the plan does not have.
+func callNode(name string, params json.RawMessage, p *waitParams) *PlanNode {
+	return &PlanNode{Key: name, Kind: KindExecutor, Single: true, Params: params, TimeoutMS: p.JobTimeoutMS,
+		Exec:  Exec{Type: p.Exec, Service: p.Service, Func: p.Service},
+		Retry: Retry{Max: p.Tries + p.Retries, WaitMS: p.PauseMS, Exponential: true, MaxWaitMS: maxCallPauseMS, Units: true}}
+}
+
+// isCall reports whether a step is a call of a function.
+func (st *Step) isCall() bool {
+	return st.scope.Plan.Code && st.Key != CodeMain && st.Node.Kind == KindExecutor
+}
+
+// firstAttempt returns the number of the first attempt of a unit. A call that a retried task
+// repeats continues the numbers of its earlier attempts, because their reports may still come.
+func (st *Step) firstAttempt() int {
+	if !st.isCall() {
+		return 1
+	}
+	return st.waitOf().Tries + 1
+}
+
+// retryDelay returns the delay after a failed attempt of a unit in milliseconds.
+func (st *Step) retryDelay(task string, a Address) int64 {
+	a.Attempt -= st.firstAttempt() - 1
+	return st.Node.Retry.backoffMS(task, a)
+}
+
+// endCall records the result of a call.
+func endCall(d *decider, st *Step) {
+	how := stepOutcome{output: st.Units[0].Output}
+	if st.Units[0].Status == UnitFailed {
+		how = stepOutcome{failed: cmp.Or(st.Units[0].Error.Text, "failed")}
+	}
+	d.stepPart().finishStep(st, how)
+}
+
+// withdrawCalls withdraws the jobs of the calls below a place.
+func withdrawCalls(d *decider, sc *Scope, place string) {
+	for _, st := range sc.Waits {
+		if strings.HasPrefix(st.Key, place) {
+			d.attemptPart().withdrawStep(st)
+		}
+	}
+}
+
+// cancelCalls ends the jobs of all calls, because the function will not go on behind them.
+func cancelCalls(d *decider, sc *Scope) {
+	for _, st := range sc.Waits {
+		for i := range st.Units {
+			if u := &st.Units[i]; u.Live != nil {
+				a := st.Address()
+				a.Unit, a.Attempt = i, int(u.Attempt)
+				d.taskPart().cancelAttempt(st, u, a)
+			}
+		}
+	}
+}
+
+// noteTries notes the attempts of a call that ends without a result. They count if a retried task
+// repeats it.
+func (sc *Scope) noteTries(st *Step) {
+	if st.isCall() {
+		sc.setTries(&CodeStep{Name: st.Key, Use: st.Visit, Tries: st.tries()})
+	}
+}
+
+// tries returns the number of the newest attempt of a call.
+func (st *Step) tries() int { return max(int(st.Units[0].Attempt), st.waitOf().Tries) }
+
+// noteRecordedTries does the same for a recorded call that is forgotten.
+func (sc *Scope) noteRecordedTries(s *CodeStep) {
+	if s.Kind == CodeCall {
+		sc.setTries(s)
+	}
+}
+
+func (sc *Scope) setTries(s *CodeStep) {
+	if s.Tries == 0 {
+		return
+	}
+	if sc.Tries == nil {
+		sc.Tries = map[string]int{}
+	}
+	sc.Tries[s.Place()] = s.Tries
+}
+
+// enteredUses returns how many steps of a function have had a name, or math.MaxInt for a name from
+// before the function began anew.
+func (sc *Scope) enteredUses(name string) int {
+	for _, st := range sc.Waits {
+		if st.Key == name {
+			return st.Visit
+		}
+	}
+	known := func(use int) bool { return sc.code.places[codePlace{name: name, use: use}] }
+	most := 1
+	for known(most) {
+		most *= 2
+	}
+	if n := sort.Search(most, func(i int) bool { return !known(i + 1) }); n > 0 {
+		return n
+	}
+	if restartNumber(name) < sc.Visits[CodeMain] {
+		return math.MaxInt
+	}
+	return 0
+}
