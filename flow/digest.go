@@ -1,9 +1,10 @@
 package flow
 
 import (
-	"github.com/troupe-engine/troupe/flow/codec"
 	"maps"
 	"slices"
+
+	"github.com/troupe-engine/troupe/flow/codec"
 )
 
 // NodeDigest is the progress of a node: its newest visit, without values. It is comparable, so that
