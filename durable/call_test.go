@@ -176,8 +176,8 @@ func TestCalledJobsSurviveKills(t *testing.T) {
 		require.Equal(t, len(s.Kills)+1, programs)
 		require.Contains(t, said, "completed 3")
 		lines := readLedger(t, s.Dir)
-		for k, times := range map[int]int{1: 2, 2: 2} {
-			require.Equal(t, times, countLines(lines, fmt.Sprint("carry", k)), "a job that was cut off runs again, one that has ended does not")
+		for k := 1; k <= 2; k++ {
+			require.Equal(t, 2, countLines(lines, fmt.Sprint("carry", k)), "only a job that was cut off runs again")
 		}
 		keys := map[string]string{}
 		for _, line := range lines {

@@ -24,8 +24,8 @@
 //   - A replay is checked. A function that asks for another step than the history has is held: its
 //     task keeps running, shows the reason, and goes on when a program with fitting code starts.
 //   - A failed step fails in replays with the same *Error.
-//   - A function that waits (Sleep, Signal, Approve, Ask, Call) costs rows in the store, and no memory after
-//     some seconds (Config.KeepWarm). It is called again when its wait ends.
+//   - A function that waits (Sleep, Signal, Approve, Ask, Call) costs rows in the store, and no
+//     memory after some seconds (Config.KeepWarm). It is called again when its wait ends.
 //
 // Call gives a job to the workers of a service, in whatever language.
 //

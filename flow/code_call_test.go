@@ -157,7 +157,8 @@ func TestRetriedTaskCallsAgainWithTheSameKeyAndLaterAttempts(t *testing.T) {
 		steps := j.Function.Steps
 		switch {
 		case len(steps) == 0:
-			return flow.Report{Address: j.Address, Given: j.Given, GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: []flow.CodeWait{w}}}
+			return flow.Report{Address: j.Address, Given: j.Given,
+				GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: []flow.CodeWait{w}}}
 		case steps[0].Error != "":
 			return flow.Report{Address: j.Address, Given: j.Given, Error: steps[0].Error, Fatal: true}
 		}
