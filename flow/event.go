@@ -65,9 +65,9 @@ const (
 	// step, Action = its kind, InputRef = hash of its input, Output or Error and Details, Total =
 	// tries, Until = its start
 	StepRecorded EventType = "step_recorded"
-	// step of a function that is a flow: Action = kind of its wait, Params = the awaited thing, Input
-	// of a call, Due; it ends with its step_recorded, or with that of the race to whose branches it
-	// belongs
+	// step of a function that is a flow: Action = kind of its wait, Params = the awaited thing,
+	// Input of a call, Due; it ends with its step_recorded, or with that of the race to whose
+	// branches it belongs
 	WaitStarted EventType = "wait_started"
 	// attempt; Error = why its carrier has given it up until a wait ends, or the task is resumed or
 	// retried, or loaded again
