@@ -33,7 +33,7 @@ func (e *Engine) newChores() []actors.Chore {
 
 // newStarters returns the starters of the program and the built-in ones.
 func (e *Engine) newStarters() external.Starters {
-	all := external.Starters{flow.ObjectStore: e.objects}
+	all := external.Starters{flow.ObjectStore: e.objects, flow.ChildTask: childTasks{e}}
 	maps.Copy(all, e.cfg.Starters)
 	return e.services.Starters(all)
 }

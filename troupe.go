@@ -313,6 +313,7 @@ func (e *Engine) actorsConfig() actors.Config {
 func (e *Engine) newTrackers() map[string]Tracker {
 	all := map[string]Tracker{
 		flow.ObjectStore: e.objects,
+		flow.ChildTask:   childTasks{e},
 		containers.Name:  e.containers,
 		external.CustomHTTP: external.NewHTTP(external.Options{Networks: e.cfg.PollNetworks,
 			Mock: e.cfg.AllowMock, Secret: e.secrets.Value, TLS: e.tls.Client, Now: e.nowMillis}),

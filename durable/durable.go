@@ -24,10 +24,10 @@
 //   - A replay is checked. A function that asks for another step than the history has is held: its
 //     task keeps running, shows the reason, and goes on when a program with fitting code starts.
 //   - A failed step fails in replays with the same *Error.
-//   - A function that waits (Sleep, Signal, Approve, Ask, Call) costs rows in the store, and no
-//     memory after some seconds (Config.KeepWarm). It is called again when its wait ends.
+//   - A function that waits (Sleep, Signal, Approve, Ask, Call, Run) costs rows in the store, and
+//     no memory after some seconds (Config.KeepWarm). It is called again when its wait ends.
 //
-// Call gives a job to the workers of a service, in whatever language.
+// Call gives a job to the workers of a service, in whatever language. Run runs another flow.
 //
 // Restart begins a function anew, so that one that runs for years stays small.
 //
@@ -58,7 +58,7 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// ErrTimeout is the error of a Signal, an Approve, an Ask or a Call whose time is over.
+// ErrTimeout is the error of a Signal, an Approve, an Ask, a Call or a Run whose time is over.
 var ErrTimeout = conversation.ErrTimeout
 
 // Flow is the function's side of its task. A branch has a Flow of its own.
@@ -95,8 +95,8 @@ func Timeout(d time.Duration) Option {
 	return Option{"Timeout", func(o *conversation.Options) { o.Timeout = checkTime("Timeout", d) }}
 }
 
-// Within limits how long a Signal, an Approve, an Ask or a Call waits. Then it fails with
-// ErrTimeout, and the job of a Call is withdrawn.
+// Within limits how long a Signal, an Approve, an Ask, a Call or a Run waits. Then it fails with
+// ErrTimeout, and the job of a Call or the task of a Run is canceled.
 func Within(d time.Duration) Option {
 	return Option{"Within", func(o *conversation.Options) { o.Within = checkTime("Within", d) }}
 }

@@ -13,6 +13,7 @@ import (
 type CodeJob struct {
 	Exec      ExecType // how the job reaches its carrier; one of callTypes
 	Service   string
+	Func      string // function of the service; that of ChildTask is the name of a flow
 	Input     json.RawMessage
 	Hash      string // hash of the input
 	Retries   int    // number of further attempts after a failure
@@ -37,12 +38,14 @@ func (j *CodeJob) checkCall(l Limits) error {
 	if !slices.Contains(callTypes, j.Exec) {
 		return Errorf(Invalid, "its job cannot travel as %.40q: write push, remote, queue, local_func or external", j.Exec)
 	}
-	if err := CheckName("its service", j.Service); err != nil {
+	if err := cmp.Or(CheckName("its service", j.Service), CheckName("its flow", j.Func)); err != nil {
 		return err
 	}
 	switch {
 	case j.Service == "":
 		return Errorf(Invalid, "its service has no name")
+	case (j.Service == ChildTask) != (j.Func != ""):
+		return Errorf(Invalid, "only a job of %s names a flow, and must", ChildTask)
 	case len(j.Hash) > MaxName || !IsText(j.Hash):
 		return Errorf(Invalid, "the hash of its input is none")
 	case j.Retries < 0 || j.Retries > math.MaxInt32/2:
@@ -56,7 +59,7 @@ func (j *CodeJob) checkCall(l Limits) error {
 // callNode returns the node of a call, which the plan does not have.
 func callNode(name string, params json.RawMessage, p *waitParams) *PlanNode {
 	return &PlanNode{Key: name, Kind: KindExecutor, Single: true, Params: params, TimeoutMS: p.JobTimeoutMS,
-		Exec:  Exec{Type: p.Exec, Service: p.Service, Func: p.Service},
+		Exec:  Exec{Type: p.Exec, Service: p.Service, Func: cmp.Or(p.Func, p.Service)},
 		Retry: Retry{Max: p.Tries + p.Retries, WaitMS: p.PauseMS, Exponential: true, MaxWaitMS: maxCallPauseMS, Units: true}}
 }
 

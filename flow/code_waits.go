@@ -47,6 +47,7 @@ type waitParams struct {
 	// of a call
 	Exec         ExecType `json:"exec_type,omitempty"`
 	Service      string   `json:"service,omitempty"`
+	Func         string   `json:"func,omitempty"`
 	Hash         string   `json:"hash,omitempty"`
 	Retries      int      `json:"retries,omitempty"`
 	PauseMS      int64    `json:"pause_ms,omitempty"`
@@ -70,7 +71,8 @@ func (w *CodeWait) stepParams() waitParams {
 		p.Approval, p.Title = w.Key, TrimRestartPrefix(w.Name)
 	case CodeCall:
 		j := w.Job
-		p.Exec, p.Service, p.Hash, p.Retries, p.PauseMS, p.JobTimeoutMS = j.Exec, j.Service, j.Hash, j.Retries, j.PauseMS, j.TimeoutMS
+		p.Exec, p.Service, p.Func, p.Hash = j.Exec, j.Service, j.Func, j.Hash
+		p.Retries, p.PauseMS, p.JobTimeoutMS = j.Retries, j.PauseMS, j.TimeoutMS
 	}
 	return p
 }

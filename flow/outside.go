@@ -10,6 +10,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
+// ChildTask is the service of external jobs that are tasks of this engine: a function that is a
+// flow runs them and waits for their results. Func of the Exec is the name of the flow.
+const ChildTask = "child_task"
+
 // External is an external job: a job of another system that an attempt has started there and waits
 // for.
 type External struct {

@@ -37,7 +37,7 @@ func Function[In, Out any](t testing.TB, fn durable.Func[In, Out]) *FunctionTest
 }
 
 // Mock replaces the function of a step, or of an undo, in all branches. For a Call it stands for
-// the workers of the service: job.From(ctx) has the input.
+// the workers of the service, and for a Run for the flow: job.From(ctx) has the input.
 func (f *FunctionTest[In, Out]) Mock(step string, run func(context.Context) (any, error)) *FunctionTest[In, Out] {
 	f.mocks[step] = func(ctx context.Context) (json.RawMessage, error) {
 		v, err := run(ctx)

@@ -197,6 +197,10 @@ func (r *functionRun) endWait(waits []*conversation.Wait) (problem string) {
 		if r.known != nil {
 			return fmt.Sprintf("it waited for %s %s, which it had not waited for before", waits[0].Kind, waits[0].Place())
 		}
+		if w := waits[0]; w.Kind == conversation.Call && w.Job.Flow != "" {
+			return fmt.Sprintf("the function runs the flow %s, which is not there in a test: mock it with Mock(%q, …)",
+				w.Job.Flow, ownName(w.Name))
+		}
 		if w := waits[0]; w.Kind == conversation.Call {
 			return fmt.Sprintf("the function calls the service %s, which has no workers in a test: mock it with Mock(%q, …)",
 				w.Job.Service, ownName(w.Name))

@@ -186,8 +186,8 @@ func calledJobOf(w *conversation.Wait) *flow.CodeJob {
 	if w.Job == nil {
 		return nil
 	}
-	return &flow.CodeJob{Exec: flow.ExecType(w.Job.Over), Service: w.Job.Service, Input: w.Job.Input, Hash: w.Hash,
-		Retries: w.Job.Retries, PauseMS: toMillis(w.Job.Pause), TimeoutMS: toMillis(w.Job.Timeout)}
+	return &flow.CodeJob{Exec: flow.ExecType(w.Job.Over), Service: w.Job.Service, Func: w.Job.Flow, Input: w.Job.Input,
+		Hash: w.Hash, Retries: w.Job.Retries, PauseMS: toMillis(w.Job.Pause), TimeoutMS: toMillis(w.Job.Timeout)}
 }
 
 // toMillis converts a time to milliseconds, rounded up.

@@ -25,6 +25,7 @@ type Wait struct {
 // CalledJob is the job that a call waits for.
 type CalledJob struct {
 	Service string
+	Flow    string // name of a flow to run instead, with an engine as the service; "" for none
 	Over    string // how it travels
 	Input   json.RawMessage
 	Retries int
@@ -35,12 +36,22 @@ type CalledJob struct {
 // Call gives a job to the workers of a service and waits for its result, or returns the recorded
 // result.
 func (b *Branch) Call(service string, input json.RawMessage, o Options) (json.RawMessage, error) {
-	name := cmp.Or(o.Name, service)
+	return b.awaitJob(cmp.Or(o.Name, service), o, &CalledJob{Service: service, Over: cmp.Or(o.Over, "push"),
+		Input: input, Retries: o.Retries, Pause: o.Pause, Timeout: o.Timeout})
+}
+
+// RunFlow runs another flow as a task of its own and waits for its result, or returns the recorded
+// result.
+func (b *Branch) RunFlow(flow string, input json.RawMessage, o Options) (json.RawMessage, error) {
+	return b.awaitJob(cmp.Or(o.Name, flow), o, &CalledJob{Service: "child_task", Flow: flow, Over: "external", Input: input})
+}
+
+// awaitJob waits for a job, or returns its recorded result.
+func (b *Branch) awaitJob(name string, o Options, j *CalledJob) (json.RawMessage, error) {
 	checkName(name)
 	s, recorded := b.takeStep(&Step{Name: b.path + name, Use: b.useOf(name), Kind: Call, Hash: o.Hash})
 	if !recorded {
-		s = b.awaitStep(&Wait{Step: *s, For: o.Within, Job: &CalledJob{Service: service, Over: cmp.Or(o.Over, "push"),
-			Input: input, Retries: o.Retries, Pause: o.Pause, Timeout: o.Timeout}})
+		s = b.awaitStep(&Wait{Step: *s, For: o.Within, Job: j})
 	}
 	return s.Output, s.stepError()
 }
