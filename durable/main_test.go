@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,6 +67,7 @@ func runProgram(text string) error {
 	troupe.HandleFlow(e, "rounds", s.payRounds)
 	troupe.HandleFlow(e, "deliver", s.deliverTwice)
 	troupe.Handle(e, "carry", s.carryParcel)
+	troupe.HandleFlow(e, "tens", s.runTens)
 	if _, err := e.Member(ctx); err != nil {
 		return err
 	}
@@ -140,6 +142,17 @@ func (s *setup) bookTrip(f *durable.Flow, in input) (string, error) {
 		s.addLine("stopped", in.Name)
 		return ctx.Err()
 	})
+}
+
+// runTens runs a flow of ten steps twice.
+func (s *setup) runTens(f *durable.Flow, in input) (sum int, err error) {
+	for k := 1; k <= 2 && err == nil; k++ {
+		var n int
+		n, err = durable.Run[int](f, "ten", input{in.Name + strconv.Itoa(k)})
+		sum += n
+		s.reachPoint(in.Name, "after", k)
+	}
+	return sum, err
 }
 
 // parcel is the input of the service "carry".

@@ -157,3 +157,19 @@ func TestRunThatTakesTooLongIsCanceled(t *testing.T) {
 		}
 	})
 }
+
+// TestRunFlowsSurviveKills kills the program within the tasks that a function runs, and behind
+// them.
+func TestRunFlowsSurviveKills(t *testing.T) {
+	eachStore(t, func(t *testing.T, store string) {
+		startTask(t, store, "ten", "x") // publishes it; the programs end this task, too
+		s := setup{Store: store, Dir: t.TempDir(), Kills: []string{"a1-in-3", "a1-after-10", "a-after-1", "a2-in-1", "a-after-2"}}
+		s.Tasks = []string{startTask(t, store, "tens", "a")}
+		programs, said := runUntilEnd(t, s)
+		require.Equal(t, len(s.Kills)+1, programs)
+		require.Contains(t, said, "completed 110")
+		lines := readLedger(t, s.Dir)
+		requireRecordedOnce(t, lines, "a1")
+		requireRecordedOnce(t, lines, "a2")
+	})
+}
