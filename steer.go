@@ -118,6 +118,13 @@ func (e *taskCalls) Task(ctx context.Context, id string) (*Task, error) {
 	return withTypedError(e.client.Task(ctx, id))
 }
 
+// WaitForStep waits until a step at the top level of a task has ended, and returns it. The step is
+// NODE, or NODE#2 for its second visit; for a function the name of a step. It returns an error if
+// the task ends without the step.
+func (e *taskCalls) WaitForStep(ctx context.Context, task, step string) (*Step, error) {
+	return withTypedError(e.client.WaitForStep(ctx, task, step))
+}
+
 // Steps lists the steps of a task, or of a scope in it, with their outputs.
 func (e *taskCalls) Steps(ctx context.Context, task string, q StepQuery) (*Page[Step], error) {
 	return withTypedError(e.client.Steps(ctx, task, q))

@@ -121,6 +121,25 @@ func taskPath(id, what string) string { return "/v1/tasks/" + url.PathEscape(id)
 // pollTime is how long one request of Wait may wait. Proxies cut off much longer requests.
 const pollTime = 25 * time.Second
 
+// WaitForStep waits until a step at the top level of a task has ended, and returns it. The step is
+// NODE, or NODE#2 for its second visit; for a function the name of a step. It returns an error if
+// the task ends without the step.
+func (c *Client) WaitForStep(ctx context.Context, id, step string) (*wire.Step, error) {
+	q := url.Values{"wait_ms": {strconv.FormatInt(pollTime.Milliseconds(), 10)}, "wait_until": {step}}
+	for {
+		task, err := doCall[wire.Task](ctx, c, apiCall{method: http.MethodGet, path: taskPath(id, ""), query: q,
+			repeatable: true, wait: pollTime})
+		switch {
+		case err != nil:
+			return nil, err
+		case task.Step != nil:
+			return task.Step, nil
+		case !task.EndedAt.IsZero():
+			return nil, fmt.Errorf("the task %s is %s, and its step %s has not ended", id, task.State, step)
+		}
+	}
+}
+
 // Wait waits until a task has ended, and reads it. A failed or canceled task is no error of Wait.
 func (c *Client) Wait(ctx context.Context, id string) (*wire.Task, error) {
 	q := url.Values{"wait_ms": {strconv.FormatInt(pollTime.Milliseconds(), 10)}}

@@ -7,7 +7,7 @@ type Digest struct {
 	Flow      string        `json:"flow" doc:"Slug of the flow, or its ID if it has none."`
 	Version   int           `json:"version" doc:"Number of the version."`
 	VersionID string        `json:"version_id" doc:"ID of the version."`
-	Mode      string        `json:"mode" enum:"graph,dag" doc:"Mode of the flow."`
+	Mode      string        `json:"mode" enum:"graph,dag,code" doc:"Mode of the flow."`
 	BaseMS    int64         `json:"base_ms" doc:"Time when the task was created, in Unix milliseconds; entered_ms and ended_ms count from it."`
 	CreatedAt Time          `json:"created_at" doc:"Time when the task was created."`
 	Scopes    []ScopeDigest `json:"scopes" doc:"Scopes of the task; never null."`
@@ -28,7 +28,7 @@ type DigestHead struct {
 // ScopeDigest reports the nodes of a scope, in the order of the version's graph.
 type ScopeDigest struct {
 	Scope string   `json:"scope" doc:"Path of the scope; empty for the task's root; ~ is the scope of compensations and clean-up."`
-	Mode  string   `json:"mode" enum:"graph,dag" doc:"Mode of the scope."`
+	Mode  string   `json:"mode" enum:"graph,dag,code" doc:"Mode of the scope."`
 	Nodes []string `json:"nodes" doc:"Keys of the nodes; never null."`
 	DigestColumns
 }

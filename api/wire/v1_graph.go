@@ -5,7 +5,7 @@ package wire
 type Graph struct {
 	Flow    string       `json:"flow,omitempty" doc:"Slug of the flow, or its ID; absent for a definition that is not published."`
 	Version int          `json:"version,omitempty" doc:"Number of the version."`
-	Mode    string       `json:"mode" enum:"graph,dag" doc:"Mode of the flow."`
+	Mode    string       `json:"mode" enum:"graph,dag,code" doc:"Mode of the flow."`
 	Scopes  []GraphScope `json:"scopes" doc:"Scopes, starting with the task's root; never null."`
 	Nodes   []GraphNode  `json:"nodes" doc:"Nodes of all scopes; never null."`
 	Edges   []GraphEdge  `json:"edges" doc:"Edges of all scopes; never null."`
@@ -14,7 +14,7 @@ type Graph struct {
 // GraphScope is a scope of a Graph.
 type GraphScope struct {
 	Scope     string `json:"scope" doc:"Path as in a task but without visits: order/ship; empty for the root, ~ for the scope of compensations and clean-up."`
-	Mode      string `json:"mode" enum:"graph,dag" doc:"Mode of the scope."`
+	Mode      string `json:"mode" enum:"graph,dag,code" doc:"Mode of the scope."`
 	Start     string `json:"start,omitempty" doc:"Key of the first node, in graph mode."`
 	Node      *int   `json:"node,omitempty" doc:"Index of the node that contains the scope."`
 	FirstNode int    `json:"first_node" doc:"Index of its first node."`

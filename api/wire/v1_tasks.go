@@ -11,6 +11,7 @@ type StartRequest struct {
 	Labels         map[string]string `json:"labels,omitempty" maxProperties:"64" nullable:"true" doc:"Labels of the task."`
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"Idempotency key: requests with the same key and flow are the same task. It can be sent as the header Idempotency-Key instead."`
 	WaitMS         int64             `json:"wait_ms,omitempty" minimum:"0" maximum:"300000" doc:"Maximum time in milliseconds to wait for the task's end before the answer; 0 = do not wait."`
+	WaitUntil      string            `json:"wait_until,omitempty" maxLength:"1000" doc:"With wait_ms: the step whose end the answer waits for, instead of the task's end. NODE, or NODE#2 for its second visit; for a function the name of a step."`
 	DryRun         bool              `json:"dry_run,omitempty" doc:"True to get a preview of the task and start nothing."`
 }
 
@@ -19,6 +20,7 @@ type StartResult struct {
 	ID      string   `json:"id,omitempty" doc:"ID of the task; absent for a dry run."`
 	Created bool     `json:"created" doc:"True if the task was started; false for a dry run, and if a task with this idempotency key existed already."`
 	Task    *Task    `json:"task,omitempty" doc:"With wait_ms: the task after the wait, ended or not."`
+	Step    *Step    `json:"step,omitempty" doc:"With wait_until: the step, if it has ended."`
 	Preview *Preview `json:"preview,omitempty" doc:"For a dry run: the predicted course of the task."`
 }
 
@@ -152,13 +154,14 @@ type TaskWait struct {
 // Task is a task in its current state according to its journal.
 type Task struct {
 	TaskSummary
-	Mode                string                     `json:"mode" enum:"graph,dag" doc:"Mode of the flow."`
+	Mode                string                     `json:"mode" enum:"graph,dag,code" doc:"Mode of the flow."`
 	PausedAt            Time                       `json:"paused_at,omitzero" doc:"Time when the task was paused; absent if it is not paused."`
 	Forked              string                     `json:"forked_from,omitempty" doc:"ID of the original task of a fork or rerun."`
 	TraceID             string                     `json:"trace_id" doc:"ID of the task's trace, in hexadecimal."`
 	Params              json.RawMessage            `json:"params" doc:"Params of the task."`
 	Shared              map[string]json.RawMessage `json:"shared" doc:"Shared state of the nodes."`
 	Result              json.RawMessage            `json:"result,omitempty" doc:"Result of a completed task: the key of shared that the flow names, otherwise all of shared. In dag mode: the output."`
+	Step                *Step                      `json:"step,omitempty" doc:"With wait_until: the step, if it has ended."`
 	Active              []Step                     `json:"active" doc:"Active steps, the outermost first, at most 100; never null."`
 	Counts              *StepCounts                `json:"counts,omitempty" doc:"Numbers of steps by state, in dag mode."`
 	IgnoredErrorDetails []IgnoredError             `json:"ignored_error_details,omitempty" doc:"Last ignored error of each node in order of time, for the 20 nodes that failed last."`

@@ -452,7 +452,7 @@ export interface Digest {
   /** Slug of the flow, or its ID if it has none. */
   flow: string
   /** Mode of the flow. */
-  mode: "graph" | "dag"
+  mode: "graph" | "dag" | "code"
   /** True if the task is paused. */
   paused: boolean
   /** Scopes of the task; never null. */
@@ -706,7 +706,7 @@ export interface Graph {
   /** Slug of the flow, or its ID; absent for a definition that is not published. */
   flow?: string
   /** Mode of the flow. */
-  mode: "graph" | "dag"
+  mode: "graph" | "dag" | "code"
   /** Nodes of all scopes; never null. */
   nodes: GraphNode[]
   /** Scopes, starting with the task's root; never null. */
@@ -775,7 +775,7 @@ export interface GraphScope {
   /** Index of its first node. */
   first_node: number
   /** Mode of the scope. */
-  mode: "graph" | "dag"
+  mode: "graph" | "dag" | "code"
   /** Index of the node that contains the scope. */
   node?: number
   /** Number of its nodes. */
@@ -1783,7 +1783,7 @@ export interface ScopeDigest {
   /** Numbers of units in flight. */
   in_flight?: number[]
   /** Mode of the scope. */
-  mode: "graph" | "dag"
+  mode: "graph" | "dag" | "code"
   /** Keys of the nodes; never null. */
   nodes: string[]
   /** Reasons of failures and skips in one word, by index of the node in the scope. */
@@ -1978,6 +1978,8 @@ export interface StartRequest {
   version?: number
   /** Maximum time in milliseconds to wait for the task's end before the answer; 0 = do not wait. */
   wait_ms?: number
+  /** With wait_ms: the step whose end the answer waits for, instead of the task's end. NODE, or NODE#2 for its second visit; for a function the name of a step. */
+  wait_until?: string
 }
 
 export interface StartResult {
@@ -1987,6 +1989,8 @@ export interface StartResult {
   id?: string
   /** For a dry run: the predicted course of the task. */
   preview?: Preview
+  /** With wait_until: the step, if it has ended. */
+  step?: Step
   /** With wait_ms: the task after the wait, ended or not. */
   task?: Task
 }
@@ -2146,7 +2150,7 @@ export interface Task {
   /** Last action, in graph mode. */
   last_action?: string
   /** Mode of the flow. */
-  mode: "graph" | "dag"
+  mode: "graph" | "dag" | "code"
   /** Node of the cursor. */
   node?: string
   /** Params of the task. */
@@ -2163,6 +2167,8 @@ export interface Task {
   shared: { [key: string]: unknown }
   /** State of the task. */
   state: "pending" | "running" | "completed" | "failed" | "canceling" | "canceled"
+  /** With wait_until: the step, if it has ended. */
+  step?: Step
   /** Number of ended steps. */
   steps: number
   /** ID of the task's trace, in hexadecimal. */
@@ -3368,6 +3374,8 @@ export interface Routes {
       values?: "full" | "preview" | "none"
       /** Maximum time in milliseconds to wait for the task's end; 0 = do not wait. */
       wait_ms?: number
+      /** With wait_ms: the step whose end the answer waits for, instead of the task's end. NODE, or NODE#2 for its second visit; for a function the name of a step. */
+      wait_until?: string
     }
     answer: Task
   }

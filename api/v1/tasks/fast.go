@@ -20,7 +20,8 @@ func readStart(r *http.Request, body []byte, in *startInput) bool {
 }
 
 func isStart(b *wire.StartRequest) bool {
-	return b.Flow != "" && b.Version >= 0 && len(b.Labels) <= 64 && len(b.IdempotencyKey) <= 200 && b.WaitMS >= 0 && b.WaitMS <= 300_000
+	return b.Flow != "" && b.Version >= 0 && len(b.Labels) <= 64 && len(b.IdempotencyKey) <= 200 &&
+		b.WaitMS >= 0 && b.WaitMS <= 300_000 && len(b.WaitUntil) <= 1000
 }
 
 func readStarts(r *http.Request, body []byte, in *startsInput) bool {

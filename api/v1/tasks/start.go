@@ -61,24 +61,49 @@ func (h *StartHandler) startTask(ctx context.Context, in *startInput) (*StartAns
 		}
 		return &StartAnswer{Status: http.StatusOK, Body: wire.StartResult{Preview: told}}, nil
 	}
+	step, err := h.stepToAwait(ctx, &in.Body, n.VersionID)
+	if err != nil {
+		return nil, err
+	}
 	task, err := h.Engine.StartTask(ctx, n)
 	if err != nil {
 		return nil, ToStartProblem(err, where, in.Body.Flow)
 	}
 	started := wire.StartResult{ID: task.Task, Created: task.Created}
-	if in.Body.WaitMS > 0 {
-		if started.Task, err = h.waitedFor(ctx, task.Task, in.Body.WaitMS); err != nil {
-			return nil, err
-		}
+	switch {
+	case in.Body.WaitMS == 0:
+		return &StartAnswer{Status: route.StatusOf(task.Created), Body: started}, nil
+	case step.node == "":
+		err = h.waitFor(ctx, task.Task, in.Body.WaitMS)
+	default:
+		started.Step, err = h.awaitStep(ctx, task.Task, step, 0, in.Body.WaitMS)
+	}
+	if err == nil {
+		started.Task, err = h.readTask(ctx, task.Task)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return &StartAnswer{Status: route.StatusOf(task.Created), Body: started}, nil
 }
 
-// waitedFor waits up to ms for the end of a task, and reads it.
-func (h *StartHandler) waitedFor(ctx context.Context, task string, ms int64) (*wire.Task, error) {
-	if err := h.waitFor(ctx, task, ms); err != nil {
-		return nil, err
+// stepToAwait returns the step that a start waits for; none if it names none.
+func (h *StartHandler) stepToAwait(ctx context.Context, start *wire.StartRequest, version string) (s awaitedStep, err error) {
+	if start.WaitUntil == "" {
+		return s, nil
 	}
+	if start.WaitMS == 0 {
+		return s, route.NewInvalidError("body.wait_until", "send wait_ms, too", "without wait_ms the answer does not wait")
+	}
+	plan, err := h.Reader.Plan(ctx, version)
+	if err != nil {
+		return s, err
+	}
+	return parseAwaitedStep("body.wait_until", start.WaitUntil, plan)
+}
+
+// readTask reads a task for an answer.
+func (h *StartHandler) readTask(ctx context.Context, task string) (*wire.Task, error) {
 	view, err := h.Reader.View(ctx, task)
 	if err != nil {
 		return nil, err
@@ -111,7 +136,7 @@ func (h *StartHandler) newTask(ctx context.Context, in *startInput) (engine.NewT
 	if in.IdempotencyKey != "" && in.IdempotencyKey != n.Key {
 		return n, route.NewInvalidError("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
 	}
-	if in.Body.DryRun && in.Body.WaitMS > 0 {
+	if in.Body.DryRun && in.Body.WaitMS+int64(len(in.Body.WaitUntil)) > 0 {
 		return n, route.NewInvalidError("body.wait_ms", "send one of them", "a dry run starts no task to wait for")
 	}
 	if flow.IsText(n.Key) && !flow.IsName(n.Key) {

@@ -85,7 +85,7 @@ func (h *StartHandler) startAlone(ctx context.Context, start *wire.StartRequest)
 	case start.DryRun:
 		return nil, route.NewInvalidError("body.dry_run", "send it alone to POST /v1/tasks",
 			"a request with several starts cannot be a dry run")
-	case start.WaitMS > 0:
+	case start.WaitMS > 0 || start.WaitUntil != "":
 		return nil, route.NewInvalidError("body.wait_ms",
 			"send it alone to POST /v1/tasks, or read the task later", "a request with several starts cannot wait for the tasks")
 	}

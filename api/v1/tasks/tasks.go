@@ -357,6 +357,7 @@ type getTaskInput struct {
 	catalog.TaskPath
 	render.Values
 	WaitMS int64 `query:"wait_ms" minimum:"0" maximum:"300000" doc:"Maximum time in milliseconds to wait for the task's end; 0 = do not wait."`
+	WaitUntil string `query:"wait_until" maxLength:"1000" doc:"With wait_ms: the step whose end the answer waits for, instead of the task's end. NODE, or NODE#2 for its second visit; for a function the name of a step."`
 }
 
 func (h *Handler) getTask(ctx context.Context, in *getTaskInput) (*route.Response[wire.Task], error) {
@@ -364,10 +365,11 @@ func (h *Handler) getTask(ctx context.Context, in *getTaskInput) (*route.Respons
 	if err != nil {
 		return nil, catalog.LocateTaskError(in.Task, err)
 	}
+	step, err := h.waitForGet(ctx, in, view)
+	if err != nil {
+		return nil, err
+	}
 	if in.WaitMS > 0 && !view.State.Status.Ended() {
-		if err := h.Starts.waitFor(ctx, in.Task, in.WaitMS); err != nil {
-			return nil, catalog.LocateTaskError(in.Task, err)
-		}
 		if view, err = h.Reader.View(ctx, in.Task); err != nil {
 			return nil, catalog.LocateTaskError(in.Task, err)
 		}
@@ -377,7 +379,36 @@ func (h *Handler) getTask(ctx context.Context, in *getTaskInput) (*route.Respons
 		return nil, err
 	}
 	in.CutTask(h.Payloads, &task)
+	if step != nil {
+		shown := []wire.Step{*step}
+		in.CutSteps(h.Payloads, shown)
+		task.Step = &shown[0]
+	}
 	return &route.Response[wire.Task]{Body: task}, nil
+}
+
+// waitForGet waits as a request says: for the end of the task, or of a step, which it returns.
+func (h *Handler) waitForGet(ctx context.Context, in *getTaskInput, view *persistence.View) (*wire.Step, error) {
+	switch {
+	case in.WaitUntil != "" && in.WaitMS == 0:
+		return nil, route.NewInvalidError("query.wait_until", "send wait_ms, too", "without wait_ms the answer does not wait")
+	case in.WaitMS == 0:
+		return nil, nil
+	case in.WaitUntil == "":
+		if view.State.Status.Ended() {
+			return nil, nil
+		}
+		return nil, catalog.LocateTaskError(in.Task, h.Starts.waitFor(ctx, in.Task, in.WaitMS))
+	}
+	s, err := parseAwaitedStep("query.wait_until", in.WaitUntil, view.State.Plan)
+	if err != nil {
+		return nil, err
+	}
+	step, err := h.Starts.endedStep(ctx, in.Task, s)
+	if err == nil && step == nil && !view.State.Status.Ended() {
+		step, err = h.Starts.awaitStep(ctx, in.Task, s, view.Seq, in.WaitMS)
+	}
+	return step, catalog.LocateTaskError(in.Task, err)
 }
 
 // waitFor waits up to ms for the end of a task.
