@@ -356,7 +356,7 @@ func (h *Handler) signalWarning(ctx context.Context, given *commandResult, key s
 type getTaskInput struct {
 	catalog.TaskPath
 	render.Values
-	WaitMS int64 `query:"wait_ms" minimum:"0" maximum:"300000" doc:"Maximum time in milliseconds to wait for the task's end; 0 = do not wait."`
+	WaitMS    int64  `query:"wait_ms" minimum:"0" maximum:"300000" doc:"Maximum time in milliseconds to wait for the task's end; 0 = do not wait."`
 	WaitUntil string `query:"wait_until" maxLength:"1000" doc:"With wait_ms: the step whose end the answer waits for, instead of the task's end. NODE, or NODE#2 for its second visit; for a function the name of a step."`
 }
 
