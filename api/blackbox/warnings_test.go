@@ -48,6 +48,8 @@ func versionWarned(c *client) {
 		return obj{"FlowID": flow, "DefinitionJSON": definition, "Status": "published"}
 	}
 	c.warned("/flows/version", "unknown field, ignored", version(`{"start":"a","nodes":{"a":{"service":"s","dalay":1}}}`))
+	c.warned("/flows/version", "has no effect: no node without its own",
+		version(`{"mode":"dag","defaults":{"timeout":"5s"},"nodes":{"a":{"service":"s","timeout":"1s"}}}`))
 	answer := c.post("/flows/version", version(`{"start":"a","nodes":{"a":{"service":"s"}}}`))
 	require.Len(c, answer, 1, "without a warning the answer is the id alone: %v", answer)
 }
@@ -63,6 +65,8 @@ func pgWarned(c *client) {
 	slug := func() string { return strings.ReplaceAll(unique("flow"), "-", "_") }
 	c.warned("/flows/"+slug()+"/ensure", warning, obj{"definition": definition})
 	c.warned("/flows", warning, obj{"slug": slug(), "definition": definition})
+	unobeyed := obj{"timeout": 30, "nodes": obj{"a": obj{"timeout": 60}}}
+	c.warned("/flows", "has no effect: no node without its own", obj{"slug": slug(), "definition": unobeyed})
 }
 
 // pgWords checks that fields under pgflow's own names work, and that fields unknown to both are

@@ -365,6 +365,28 @@ func TestStrictMakesWarningsErrors(t *testing.T) {
 	require.Len(t, s.call(201, "POST", "/v1/try", obj{"slug": "f", "definition": warned})["warnings"], 1)
 }
 
+func TestEachPublicationReportsADefaultThatNoNodeObeys(t *testing.T) {
+	s := start(t)
+	const text = "mode: dag\ndefaults: {timeout: 5s}\nnodes: {a: {service: s, timeout: 1s}}\n"
+	const header, yaml = "Content-Type", "application/yaml"
+	for _, route := range [][2]string{{"PUT", "/v1/flows/f?"}, {"POST", "/v1/flows?slug=g&"}} {
+		p := s.refused(400, "body", route[0], route[1]+"strict=true", text, header, yaml)
+		require.Equal(t, "defaults.timeout", p["problems"].([]any)[0].(obj)["path"])
+		warnings := s.call(201, route[0], route[1], text, header, yaml)["warnings"].([]any)
+		require.Len(t, warnings, 1)
+		warning := warnings[0].(obj)
+		require.Equal(t, []any{"warning", "defaults.timeout", 2.0, 21.0}, []any{warning["severity"], warning["path"],
+			warning["line"], warning["column"]})
+		require.Contains(t, warning["message"], "has no effect: no node without its own has attempts that can be late")
+	}
+	s.refused(400, "body.definition", "POST", "/v1/try", obj{"slug": "h", "definition": text, "strict": true})
+	require.Len(t, s.call(201, "POST", "/v1/try", obj{"slug": "h", "definition": text})["warnings"], 1)
+	checked := s.call(200, "POST", "/v1/validate", text, header, yaml)
+	require.Equal(t, true, checked["valid"])
+	require.Len(t, checked["problems"], 1)
+	require.Equal(t, false, s.call(200, "POST", "/v1/validate?strict=true", text, header, yaml)["valid"])
+}
+
 func TestADuplicateKeyIsReportedWithItsPlace(t *testing.T) {
 	s := start(t)
 	const text = "start: a\nnodes:\n  a: {kind: timer, params: {delay_ms: 0}}\nstart: b\n"

@@ -1,6 +1,8 @@
 package compile_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,27 +72,89 @@ func TestSettingsOfABranchThatCannotBeObeyedAreReported(t *testing.T) {
 	}
 }
 
-func TestASkipModeOfTheDefaultsThatNoNodeObeysIsAWarning(t *testing.T) {
-	const warning = "warning: defaults.skip_mode: has no effect: no node without its own has a condition: " +
-		"add when to a node, or leave it out"
-	for nodes, warned := range map[string]bool{
-		"a: {service: s}": true,
-		"a: {service: s, when: {if: {}}, skip_mode: fail}":                                                            true,
-		"a: {service: s, when: {if: {}}, whenUnmet: skip}":                                                            true,
-		"a: {service: s, when: {if: {}}}":                                                                             false,
-		"a: {kind: timer, delay: 1s, when: {if: {}}}":                                                                 false,
-		"a: {kind: branch, flow: {mode: dag, nodes: {b: {service: s, when: {if: {}}}}}}":                              false,
-		"a: {kind: branch, flow: {mode: dag, defaults: {skip_mode: fail}, nodes: {b: {service: s, when: {if: {}}}}}}": true,
+func TestADefaultThatNoNodeObeysIsAWarning(t *testing.T) {
+	const retry = "no node without its own has attempts to repeat: give it to a node, or leave it out"
+	const timeout = "no node without its own has attempts that can be late: give it to a node, or leave it out"
+	const execType = "each node with jobs has its own, or a route decides: leave it out"
+	const route = "each node with jobs has its own route, exec_type, func or script: leave it out"
+	const skipMode = "no node without its own has a condition: add when to a node, or leave it out"
+	const inside = "a: {kind: branch, flow: {mode: dag, "
+	for _, tt := range []struct{ defaults, nodes, want string }{
+		{"retry: {max_attempts: 3}", "a: {service: s}", ""},
+		{"retry: {max_attempts: 3}", "a: {service: s, retry: {max_attempts: 2}}", retry},
+		{"retry: {max_attempts: 3}", "a: {route: direct}", retry},
+		{"retry: {max_attempts: 3}", "a: {kind: timer, delay: 1s}", retry},
+		{"retry: {max_attempts: 3}", "a: {kind: timer, delay: 1s, when: {cond: {service: s}}}", ""},
+		{"retry: {max_attempts: 3}", "a: {kind: branch, flow: {start: b, nodes: {b: {service: s}}}}", retry},
+		{"retry: {max_attempts: 3}", inside + "nodes: {b: {service: s}}}}", ""},
+		{"retry: {max_attempts: 3}", inside + "defaults: {retry: {max_attempts: 2}}, nodes: {b: {service: s}}}}", retry},
+		{"retry: {max_attempts: 3}", inside + "profile: ork, nodes: {b: {service: s}}}}", retry},
+		{"retry: {max_attempts: 3}", "a: {route: direct}, b: {service: s}}\nfinally: b\nx-y: {", ""},
+		{"retry: {max_attempts: 3}", "a: {route: direct, compensate: b}, b: {service: s}}\nx-y: {", ""},
+		{"timeout: 5s", "a: {service: s}", ""},
+		{"timeout: 0s", "a: {service: s}", ""},
+		{"timeout: 5s", "a: {service: s, timeout: 1s}", timeout},
+		{"timeout: 5s", "a: {service: s, timeout: 0s}", timeout},
+		{"timeout: 5s", "a: {kind: approval, signal: {key: k}}", timeout},
+		{"timeout: 5s", "a: {kind: output, service: s}", ""},
+		{"exec_type: queue", "a: {service: s}", ""},
+		{"exec_type: queue", "a: {service: s, route: push}", execType},
+		{"exec_type: queue", "a: {service: s, exec_type: push}", execType},
+		{"exec_type: queue", "a: {exec: {command: c, type: process}}", execType},
+		{"exec_type: queue, route: queue", "a: {service: s}", ""},
+		{"exec_type: push, route: queue", "a: {service: s}", execType},
+		{"route: queue", "a: {service: s}", ""},
+		{"route: queue", "a: {service: s, route: push}", route},
+		{"route: queue", "a: {func: echo}", route},
+		{"route: queue", "a: {kind: branch, prep: {func: echo}, flow: {mode: dag, nodes: {b: {func: echo}}}}", route},
+		{"route: queue", inside + "defaults: {exec_type: push}, nodes: {b: {service: s}}}}", route},
+		{"skip_mode: optional", "a: {service: s}", skipMode},
+		{"skip_mode: optional", "a: {service: s, when: {if: {}}, skip_mode: fail}", skipMode},
+		{"skip_mode: optional", "a: {service: s, when: {if: {}}, whenUnmet: skip}", skipMode},
+		{"skip_mode: optional", "a: {service: s, when: {if: {}}}", ""},
+		{"skip_mode: optional", "a: {kind: timer, delay: 1s, when: {if: {}}}", ""},
+		{"skip_mode: optional", inside + "nodes: {b: {service: s, when: {if: {}}}}}}", ""},
+		{"skip_mode: optional", inside + "defaults: {skip_mode: fail}, nodes: {b: {service: s, when: {if: {}}}}}}", skipMode},
 	} {
-		_, problems := compile.Text([]byte("mode: dag\ndefaults: {skip_mode: optional}\nnodes: {"+nodes+"}"), flow.Limits{})
-		require.NoError(t, problems.Err(), nodes)
-		if !warned {
-			require.Empty(t, problems, nodes)
+		text := "mode: dag\ndefaults: {" + tt.defaults + "}\nnodes: {" + tt.nodes + "}"
+		_, problems := compile.Text([]byte(text), flow.Limits{})
+		require.NoError(t, problems.Err(), text)
+		if tt.want == "" {
+			require.Empty(t, problems, text)
 			continue
 		}
-		require.Len(t, problems, 1, nodes)
-		require.Contains(t, problems[0].String(), warning, nodes)
-		require.Error(t, problems.Strict().Err(), nodes)
+		require.Len(t, problems, 1, text)
+		field, _, _ := strings.Cut(tt.defaults, ":")
+		column := 12
+		if field != "retry" { // a text is at its own place, an object at that of its key
+			column += len(field) + 2
+		}
+		require.Equal(t, fmt.Sprintf("2:%d: warning: defaults.%s: has no effect: %s", column, field, tt.want), problems[0].String(), text)
+		require.Error(t, problems.Strict().Err(), text)
+	}
+}
+
+func TestADefaultOfABranchThatNoNodeObeysIsAWarningAtItsPlace(t *testing.T) {
+	_, problems := compile.Text([]byte("mode: dag\nnodes:\n  a:\n    kind: branch\n    flow:\n      mode: dag\n"+
+		"      defaults: {timeout: 5s}\n      nodes: {b: {service: s, timeout: 1s}}\n"), flow.Limits{})
+	require.Len(t, problems, 1)
+	require.Contains(t, problems[0].String(), "7:27: warning: nodes.a.flow.defaults.timeout: has no effect: no node without its own")
+}
+
+func TestPartsOfARetryThatNodesOfPgflowLeaveOutComeFromTheDefaults(t *testing.T) {
+	const whole = "{max_attempts: 2, delay: 5, backoff: fixed, max_delay: 9, jitter: 0.5}"
+	for node, warned := range map[string]bool{"retry: {max_attempts: 2}": false, "": false, "retry: " + whole: true} {
+		_, problems := compile.Text([]byte("profile: pgflow\ndefaults: {retry: {delay: 7}}\nnodes: {a: {"+node+"}}"), flow.Limits{})
+		require.NoError(t, problems.Err(), node)
+		require.Equal(t, warned, strings.Contains(problems.Error(), "defaults.retry: has no effect"), "%s: %v", node, problems)
+	}
+}
+
+func TestAnUnknownWordOfTheDefaultsIsNoWarningToo(t *testing.T) {
+	for _, written := range []string{"exec_type: ftp", "route: pigeon", "skip_mode: hop"} {
+		_, problems := compile.Text([]byte("mode: dag\ndefaults: {"+written+"}\nnodes: {a: {func: echo}}"), flow.Limits{})
+		require.Len(t, problems, 1, written)
+		require.Error(t, problems.Err(), written)
 	}
 }
 

@@ -43,20 +43,32 @@ func (c *dagChecker) checkSettings(d *definition.Definition, s *dagScope, at *de
 	if _, known := failFastOf(d, s.by.profile); !known {
 		c.Errorf(at.Key("on_error"), "unknown word %.80q: write continue or fail_fast", d.OnError)
 	}
-	if d.Defaults.SkipMode != "" && !s.usesSkipMode() {
-		c.Warnf(at.Key("defaults").Key("skip_mode"), "has no effect: no node without its own has a condition: "+
-			"add when to a node, or leave it out")
-	}
+	c.warnUnobeyedDefaults(d, at.Key("defaults"))
 }
 
-// usesSkipMode reports whether a node obeys the skip_mode of the defaults.
-func (s *dagScope) usesSkipMode() bool {
-	return slices.ContainsFunc(s.order, func(src *dagSource) bool {
-		n := src.source
-		own := n.SkipMode != "" || n.WhenUnmet != ""
-		return n.When != nil && !own && src.node.Kind != flow.KindOutput ||
-			src.inner != nil && n.Flow.Definition.Defaults.SkipMode == "" && src.inner.usesSkipMode()
-	})
+// hintsUnobeyed say why no node obeys a field of the defaults, and what to do.
+var hintsUnobeyed = map[string]string{
+	defaultRetry:    "no node without its own has attempts to repeat: give it to a node, or leave it out",
+	defaultTimeout:  "no node without its own has attempts that can be late: give it to a node, or leave it out",
+	defaultExecType: "each node with jobs has its own, or a route decides: leave it out",
+	defaultRoute:    "each node with jobs has its own route, exec_type, func or script: leave it out",
+	defaultSkipMode: "no node without its own has a condition: add when to a node, or leave it out",
+}
+
+// warnUnobeyedDefaults reports the fields of the defaults that no node obeys. Unknown words are
+// errors already.
+func (c *dagChecker) warnUnobeyedDefaults(d *definition.Definition, at *definition.Place) {
+	_, skips := skipWord(d.Defaults.SkipMode)
+	unknown := map[string]bool{
+		defaultExecType: !knownExec(flow.ExecType(d.Defaults.ExecType)),
+		defaultRoute:    routes[d.Defaults.Route] == "",
+		defaultSkipMode: !skips,
+	}
+	for _, field := range writtenDefaults(&d.Defaults) {
+		if !unknown[field] && !c.lowered.obeyed[d][field] {
+			c.Warnf(at.Key(field), "has no effect: %s", hintsUnobeyed[field])
+		}
+	}
 }
 
 // checkBranchSettings checks the settings of a flow in a branch. A failure in it is treated like

@@ -517,6 +517,7 @@ timeout: 60
 defaults: {timeout: 5}
 nodes:
   a: {service: s, timeout: 1, start_delay: 2, retry: {max_attempts: 2, delay: 3}}
+  b: {service: s}
 `
 	_, problems := compile.Text([]byte(text), flow.Limits{})
 	require.Len(t, problems, 5)

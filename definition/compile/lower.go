@@ -25,14 +25,16 @@ type lowerer struct {
 
 	withoutCEL bool // no expression is compiled, because there are too many
 
-	scopes map[*flow.PlanScope]*dagScope        // sources of the scopes of dag mode
-	unused map[*definition.Node]*flow.PlanScope // scopes of subflows without a start
+	scopes map[*flow.PlanScope]*dagScope              // sources of the scopes of dag mode
+	unused map[*definition.Node]*flow.PlanScope       // scopes of subflows without a start
+	obeyed map[*definition.Definition]map[string]bool // fields of their defaults that nodes obey
 }
 
 func newLowerer(d *definition.Definition, limits flow.Limits) *lowerer {
 	return &lowerer{follow: followsFailures(d), coerce: coercesMissing(d, false),
 		pocketflow: hasPocketflowProfile(d, false), priority: d.Priority,
 		scopes: map[*flow.PlanScope]*dagScope{}, unused: map[*definition.Node]*flow.PlanScope{}, compiled: map[knownCEL]*expr.CEL{},
+		obeyed: map[*definition.Definition]map[string]bool{},
 		plan: &flow.Plan{TimeoutMS: orDuration(d.Timeout, d.TimeoutMS), Finally: d.Finally,
 			Profile: profileOf(d), Keys: planKeys(&d.KeyFields, nil),
 			Window: limits.OrDefault().Window}}

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/troupe-engine/troupe/definition"
@@ -187,8 +186,29 @@ func (l *dagLowerer) linkDependents() {
 type nodeDefaults struct {
 	shape flow.Shape
 	def   definition.Defaults
+	// the flows that set each of these fields, by the name of the field
+	origins map[string][]*definition.Definition
 
 	timeoutUnset bool // the timeout comes from the profile
+}
+
+// Fields of the defaults of a flow.
+const (
+	defaultRetry    = "retry"
+	defaultTimeout  = "timeout"
+	defaultExecType = "exec_type"
+	defaultRoute    = "route"
+	defaultSkipMode = "skip_mode"
+)
+
+// obeyDefault notes that a node obeys a field of the defaults.
+func (l *dagLowerer) obeyDefault(field string) {
+	for _, d := range l.defaults.origins[field] {
+		if l.obeyed[d] == nil {
+			l.obeyed[d] = map[string]bool{}
+		}
+		l.obeyed[d][field] = true
+	}
 }
 
 // withSettings returns the lowerer for the nodes of a branch that is laid out in this scope.
@@ -208,23 +228,58 @@ func (l *dagLowerer) withSettings(inner *definition.Definition) *dagLowerer {
 	switch {
 	case inner.Defaults.Retry == nil:
 		s.def.Retry = around.def.Retry
+		s.inheritOrigins(&around, defaultRetry)
 	case l.profile == flow.ProfilePgflow:
 		s.def.Retry = retryOr(inner.Defaults.Retry, around.def.Retry)
+		if *s.def.Retry != *inner.Defaults.Retry {
+			s.inheritOrigins(&around, defaultRetry)
+		}
 	}
 	if inner.Defaults.Timeout.IsZero() {
 		s.def.Timeout, s.timeoutUnset = around.def.Timeout, around.timeoutUnset
+		s.inheritOrigins(&around, defaultTimeout)
 	}
 	if inner.Defaults.ExecType == "" && inner.Defaults.Route == "" {
 		s.def.ExecType, s.def.Route = around.def.ExecType, around.def.Route
+		s.inheritOrigins(&around, defaultExecType, defaultRoute)
 	}
-	s.def.SkipMode = cmp.Or(inner.Defaults.SkipMode, around.def.SkipMode)
+	if inner.Defaults.SkipMode == "" {
+		s.def.SkipMode = around.def.SkipMode
+		s.inheritOrigins(&around, defaultSkipMode)
+	}
 	own.defaults = s
 	return &own
 }
 
+// inheritOrigins adds the flows that set some fields of the defaults of the flow around this one.
+func (s *nodeDefaults) inheritOrigins(around *nodeDefaults, fields ...string) {
+	for _, field := range fields {
+		s.origins[field] = append(s.origins[field], around.origins[field]...)
+	}
+}
+
+// writtenDefaults returns the fields that the defaults of a flow set.
+func writtenDefaults(def *definition.Defaults) (fields []string) {
+	for _, field := range []struct {
+		name    string
+		written bool
+	}{
+		{defaultRetry, def.Retry != nil}, {defaultTimeout, !def.Timeout.IsZero()}, {defaultExecType, def.ExecType != ""},
+		{defaultRoute, def.Route != ""}, {defaultSkipMode, def.SkipMode != ""},
+	} {
+		if field.written {
+			fields = append(fields, field.name)
+		}
+	}
+	return fields
+}
+
 // settingsOf returns the settings of a flow, completed by its profile.
 func settingsOf(d *definition.Definition, profile flow.Profile) nodeDefaults {
-	s := nodeDefaults{shape: flow.ShapeRunDeps, def: d.Defaults}
+	s := nodeDefaults{shape: flow.ShapeRunDeps, def: d.Defaults, origins: map[string][]*definition.Definition{}}
+	for _, field := range writtenDefaults(&d.Defaults) {
+		s.origins[field] = []*definition.Definition{d}
+	}
 	if !knownExec(flow.ExecType(s.def.ExecType)) { // invalid values are not passed on to nodes
 		s.def.ExecType = ""
 	}

@@ -10,7 +10,9 @@ import (
 // lowerExec returns how the jobs of a node are delivered. The defaults of the flow apply if the
 // node does not set it.
 func (l *dagLowerer) lowerExec(n *definition.Node, key string) flow.Exec {
+	own := n
 	n, route := l.defaults.applyRoute(n)
+	l.noteRoute(own, route)
 	e := nodeExec(n, flow.Exec{})
 	if p := e.Program; p != nil && e.Type != flow.ExecLibrary {
 		p.LooseMarks = l.profile == flow.ProfileOrk
@@ -57,6 +59,29 @@ func (s *nodeDefaults) applyRoute(n *definition.Node) (*definition.Node, string)
 	return n, route
 }
 
+// noteRoute notes whether a node obeys the route or the exec_type of the defaults. A route decides.
+func (l *dagLowerer) noteRoute(n *definition.Node, route string) {
+	if n.Exec.Program() != nil || n.Route != "" || n.ExecType != "" || n.ExecMode != "" {
+		return
+	}
+	decided, routed := routes[route]
+	if routed {
+		l.obeyDefault(defaultRoute)
+	}
+	if !routed || decided == flow.ExecType(l.defaults.def.ExecType) {
+		l.obeyDefault(defaultExecType)
+	}
+}
+
+// noteRetry notes whether a node that has attempts gets its retry from the defaults.
+func (l *dagLowerer) noteRetry(p *flow.PlanNode, n *definition.Node) {
+	def := l.defaults.def.Retry
+	isMerged := n.Retry != nil && def != nil && l.profile == flow.ProfilePgflow && *retryOr(n.Retry, def) != *n.Retry
+	if p.Exec.Type != "" && p.Exec.Type != flow.ExecDirect && (n.Retry == nil || isMerged) {
+		l.obeyDefault(defaultRetry)
+	}
+}
+
 // lowerRetry sets the retry from the node or the defaults.
 func (l *dagLowerer) lowerRetry(p *flow.PlanNode, n *definition.Node) {
 	spec := n.Retry
@@ -82,6 +107,7 @@ func (l *dagLowerer) lowerTimes(p *flow.PlanNode, n *definition.Node) {
 		p.Kind != flow.KindApproval && p.Kind != flow.KindTimer && p.Kind != flow.KindSubflow {
 		// a container runs while its attempt waits
 		p.TimeoutMS, p.Patient = l.defaults.def.Timeout.MS, l.defaults.timeoutUnset && p.Exec.Type != flow.ExecContainer
+		l.obeyDefault(defaultTimeout)
 	}
 	if l.profile == flow.ProfilePgflow && p.Exec.Type == flow.ExecQueue && p.TimeoutMS > 0 &&
 		p.Exec.HeartbeatMS == 0 && n.VisibilityMS == 0 {
@@ -107,6 +133,7 @@ func (l *dagLowerer) lowerWork(p *flow.PlanNode, n, times *definition.Node, key 
 	p.Exec = l.lowerExec(n, key)
 	p.Exec.Vars = programVars(n, nil)
 	l.lowerRetry(p, times)
+	l.noteRetry(p, times)
 	l.lowerTimes(p, times)
 }
 

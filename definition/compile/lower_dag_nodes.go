@@ -175,7 +175,11 @@ func (l *dagLowerer) lowerWhen(w *definition.When, first *flow.PlanNode) {
 
 // skipMode returns the skip mode of a node, from skip_mode or whenUnmet.
 func (l *dagLowerer) skipMode(n *definition.Node) flow.SkipMode {
-	m, _ := skipWord(cmp.Or(pgflowSkips[n.WhenUnmet], n.WhenUnmet, n.SkipMode))
+	own := cmp.Or(pgflowSkips[n.WhenUnmet], n.WhenUnmet, n.SkipMode)
+	if own == "" && n.When != nil {
+		l.obeyDefault(defaultSkipMode)
+	}
+	m, _ := skipWord(own)
 	of, _ := skipWord(l.defaults.def.SkipMode)
 	return cmp.Or(m, of, flow.SkipPropagate)
 }
@@ -229,6 +233,7 @@ func (l *dagLowerer) lowerWorkNode(s *dagScope, src *dagSource) {
 			p.Retry = retryOfScope(n.Retry)
 		}
 	}
+	l.noteRetry(p, n)
 	p.Exec.Vars = programVars(n, src.sees)
 	l.lowerTimes(p, n)
 	l.nodeKeys(n, p)

@@ -441,6 +441,8 @@ func TestEveryRuleOfDagModeReportsProblemPlaceAndAdvice(t *testing.T) {
 		}},
 		{"profile: pgflow\ndefaults: {timeout: 1}\nnodes: {a: {timeout: 2500ms, retry: {delay: 0}}}", []string{
 			`2:21: warning: defaults.timeout: is less than pgflow itself takes, which is 3s at least`,
+			`2:21: warning: defaults.timeout: has no effect: no node without its own has attempts that can be late: ` +
+				"give it to a node, or leave it out",
 			`3:22: warning: nodes.a.timeout: is less than pgflow itself takes, which is 3s at least`,
 			`3:45: warning: nodes.a.retry.delay: is less than pgflow itself takes, which is 1s at least`,
 		}},
