@@ -56,9 +56,11 @@ func publishFunctions(ctx context.Context, e *Engine) error {
 		f := e.unpublished[0]
 		p := persistence.Publication{Slug: f.name, Definition: f.definition, Now: time.Now().UnixMilli(),
 			Limits: e.cfg.Limits}
-		if _, err := persistence.Publish(ctx, e.stores.Newest, p); err != nil {
+		published, err := persistence.Publish(ctx, e.stores.Newest, p)
+		if err != nil {
 			return fmt.Errorf("the flow %q cannot be published: %w", f.name, toTypedError(err))
 		}
+		e.logWarnings(f.name, published.Version.Number, published.Warnings)
 	}
 	return nil
 }

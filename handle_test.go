@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/definition/define"
 	"github.com/troupe-engine/troupe/flow"
 )
 
@@ -152,6 +153,24 @@ func TestPublishingAFlowWithAnUnregisteredFunctionWarns(t *testing.T) {
 	published, err = e.Apply(t.Context(), "f", []byte("start: a\nnodes: {a: {func: judge}}\n"))
 	require.NoError(t, err)
 	require.Empty(t, published.Warnings)
+}
+
+func TestAProgramGetsTheWarningsOfAFlowThatItBuilt(t *testing.T) {
+	e := opened(t)
+	b := define.NewGraph("late")
+	b.Node("a").Func("jugde")
+	published, err := e.ApplyFlow(t.Context(), b)
+	require.NoError(t, err)
+	require.Equal(t, []any{1, true}, []any{published.Number, published.Created})
+	require.Len(t, published.Warnings, 1)
+	require.Contains(t, published.Warnings[0].String(), "nodes.a.func: this member has no function jugde")
+	_, err = e.ApplyFlow(t.Context(), b, troupe.Strict())
+	require.ErrorIs(t, err, troupe.ErrInvalid)
+	require.ErrorContains(t, err, "this member has no function jugde")
+	require.ErrorContains(t, e.PublishFlow(t.Context(), b, troupe.Strict()), "this member has no function jugde")
+	require.NoError(t, e.PublishFlow(t.Context(), b))
+	_, err = e.ApplyFlow(t.Context(), define.NewGraph(""))
+	require.ErrorIs(t, err, troupe.ErrInvalid)
 }
 
 func TestOnlyOneOfConcurrentRegistrationsSucceeds(t *testing.T) {

@@ -40,10 +40,14 @@ func (e *Engine) Publish(ctx context.Context, slug string, definition []byte, op
 	if err != nil {
 		return err
 	}
-	for _, w := range published.Warnings {
-		e.cfg.Logger.Warn("definition has a warning", "flow", slug, "version", published.Number, "warning", w.String())
-	}
+	e.logWarnings(slug, published.Number, published.Warnings)
 	return nil
+}
+
+func (e *Engine) logWarnings(slug string, version int, warnings Problems) {
+	for _, w := range warnings {
+		e.cfg.Logger.Warn("definition has a warning", "flow", slug, "version", version, "warning", w.String())
+	}
 }
 
 // PublishOption is an option of a publication.
@@ -71,13 +75,33 @@ func (e *Engine) Apply(ctx context.Context, slug string, definition []byte, opti
 	return &Published{Version: v.ID, Number: v.Number, Created: published.Created, Warnings: published.Warnings}, nil
 }
 
-// PublishFlow publishes a flow that was built in Go under its name, like Publish.
+// PublishFlow publishes a flow that was built in Go under its name, like Publish. Warnings are
+// logged; ApplyFlow returns them, and Strict makes errors of them.
 func (e *Engine) PublishFlow(ctx context.Context, b *define.Builder, options ...PublishOption) error {
-	definition, err := b.JSON()
+	definition, err := readBuilder(b)
 	if err != nil {
-		return &classifiedError{err.Error(), []error{err, ErrInvalid}}
+		return err
 	}
 	return e.Publish(ctx, flows.SlugFor(definition), definition, options...)
+}
+
+// ApplyFlow publishes a flow that was built in Go under its name, and returns the result with its
+// warnings, like Apply.
+func (e *Engine) ApplyFlow(ctx context.Context, b *define.Builder, options ...PublishOption) (*Published, error) {
+	definition, err := readBuilder(b)
+	if err != nil {
+		return nil, err
+	}
+	return e.Apply(ctx, flows.SlugFor(definition), definition, options...)
+}
+
+// readBuilder returns the definition of a flow that was built in Go.
+func readBuilder(b *define.Builder) ([]byte, error) {
+	definition, err := b.JSON()
+	if err != nil {
+		return nil, &classifiedError{err.Error(), []error{err, ErrInvalid}}
+	}
+	return definition, nil
 }
 
 // Validate returns all problems of a definition, including warnings; the Err of Problems is nil if
