@@ -19,6 +19,8 @@ type branching struct {
 	unsent   []*Wait   // those that the engine does not know
 	sending  *time.Timer
 	gaveUp   bool          // the function was given up, until Resume
+	replays  bool          // the function began with a history
+	repeated chan struct{} // closed when no branch repeats steps; nil if nothing waits for that
 	idle     chan struct{} // closed when no branch runs; nil if nothing waits for that
 }
 
@@ -142,10 +144,21 @@ func (g *group) startNext() {
 	}
 }
 
-// isRepeating reports whether a branch still repeats its recorded steps. The caller holds the
-// mutex.
+// isRepeating reports whether a branch of the group, or one inside it, still repeats its recorded
+// steps. The caller holds the mutex.
 func (g *group) isRepeating() bool {
-	return slices.ContainsFunc(g.branches, func(b *Branch) bool { return b.spent && !b.ended && !b.blocked })
+	return slices.ContainsFunc(g.branches, func(b *Branch) bool { return b.spent && g.parent.c.isGoing(b.path) })
+}
+
+// isGoing reports whether a branch below a path neither waits nor carries out a step. The caller
+// holds the mutex.
+func (c *Conversation) isGoing(path string) bool {
+	for b := range c.live {
+		if b != c.main && strings.HasPrefix(b.path, path) && !b.busy && (!b.blocked || b.until != nil && b.until()) {
+			return true
+		}
+	}
+	return false
 }
 
 // findWinner returns the number of the branch that wins, or -1 if that is not certain. A branch
@@ -233,6 +246,28 @@ func (c *Conversation) forgetWaits(which func(w *Wait) bool) {
 	c.unsent = slices.DeleteFunc(c.unsent, which)
 }
 
+// repeatBranches returns when the branches of a function that has ended have repeated their
+// recorded steps, behind which they end. A function without such steps has none to repeat.
+func (c *Conversation) repeatBranches() {
+	c.mu.Lock()
+	for b := range c.live {
+		b.spent = b.spent || b != c.main
+	}
+	repeated := make(chan struct{})
+	if c.replays {
+		c.repeated = repeated
+		c.noteChange()
+	} else {
+		close(repeated)
+	}
+	c.mu.Unlock()
+	select {
+	case <-repeated:
+	case <-c.stop:
+	case <-c.ctx.Done():
+	}
+}
+
 // stopBranches cancels all branches of a function that has ended, and returns when none runs.
 func (c *Conversation) stopBranches() {
 	c.mu.Lock()
@@ -277,7 +312,7 @@ func (c *Conversation) blockBranch(b *Branch) {
 
 // unblockBranch counts a branch as running again, before it runs. The caller holds the mutex.
 func (c *Conversation) unblockBranch(b *Branch) {
-	b.blocked = false
+	b.blocked, b.until = false, nil
 	c.running++
 }
 
@@ -299,6 +334,10 @@ func (c *Conversation) noteChange() {
 			close(b.woken)
 			i = -1 // it may have changed the condition of another one
 		}
+	}
+	if c.repeated != nil && !c.isGoing("") {
+		close(c.repeated)
+		c.repeated = nil
 	}
 	switch {
 	case c.running > 0 || c.storing:

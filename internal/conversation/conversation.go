@@ -152,7 +152,7 @@ func New(ctx context.Context, j job.Job, history []Step, host Host, warm time.Du
 		ended: make(chan Outcome, 1), rested: make(chan struct{}, 1), stored: len(history)}
 	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx)) // it outlives the first job; see awaitOutcome
 	if len(history) > 0 {
-		c.histories = map[string][]*Step{}
+		c.replays, c.histories = true, map[string][]*Step{}
 		for i := range history {
 			path := history[i].Name[:strings.LastIndexByte(history[i].Name, '/')+1]
 			history[i].index = i

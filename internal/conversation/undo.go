@@ -28,12 +28,16 @@ func (b *Branch) Undo(name string, o Options, run func(ctx context.Context) erro
 
 // undoAfter calls the registered undos of a function that failed, newest first, when all of its
 // branches have stopped. It goes on after one that fails, and adds that to the error of the
-// function.
+// function. A branch that has a recorded result or gets one may still register an undo.
 func (c *Conversation) undoAfter(o Outcome) Outcome {
-	if o.Err == nil || len(c.undos) == 0 {
+	if o.Err == nil {
 		return o
 	}
+	c.repeatBranches()
 	c.stopBranches()
+	if len(c.undos) == 0 {
+		return o
+	}
 	slices.SortStableFunc(c.undos, func(a, b registeredUndo) int { return cmp.Compare(a.after, b.after) })
 	branches := map[*Branch]*Branch{}
 	for _, u := range c.undos {
