@@ -203,6 +203,32 @@ func TestGentlyCanceledFunctionUndoesItsRecordedSteps(t *testing.T) {
 	}
 }
 
+func TestFunctionThatReturnsAfterItsTaskWasCanceledUndoesItsWork(t *testing.T) {
+	e := newFunction(t)
+	e.do("m", recordedStep(0, "a"))
+	e.do("m", flow.Cancel{Gently: true})
+	jobs := dispatched(e.do("m", flow.Report{Address: functionAt, Output: []byte(`2`)}).Effects)
+	require.Len(t, jobs, 1)
+	require.True(t, jobs[0].Function.Undoes)
+	require.False(t, e.state.Status.Ended())
+	e.do("m", flow.Report{Address: functionAt, Given: 1, Error: "the task was canceled", Fatal: true})
+	require.Equal(t, flow.TaskCanceled, e.state.Status)
+}
+
+// TestCanceledFunctionThatWaitsEndsWithItsAttempt rings an alarm between the parts of a cancel that
+// has no room in one decision.
+func TestCanceledFunctionThatWaitsEndsWithItsAttempt(t *testing.T) {
+	e := newFunction(t)
+	e.do("m", flow.Report{Address: functionAt, GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: []flow.CodeWait{unpaid}}})
+	d, err := flow.Decide(e.state, flow.Cancel{Gently: true}, flow.Env{Now: e.now, Member: "m", Limits: flow.Limits{Events: 1}})
+	require.NoError(t, err)
+	require.NotNil(t, d.More)
+	e.do("m", flow.Ring{Alarm: flow.Alarm{At: e.now, Kind: flow.AlarmTask}})
+	require.False(t, e.state.Status.Ended())
+	d = e.do("m", d.More)
+	require.Equal(t, []flow.EventType{flow.AttemptEnded, flow.TaskEnded}, []flow.EventType{d.Events[0].Type, d.Events[1].Type})
+}
+
 func TestForkOfAFunctionGoesOnWithItsWait(t *testing.T) {
 	tb := newTable(t, flowtest.Plan(t, `{"mode":"code","code":"f","timeout_ms":500}`))
 	tb.hands = waitForEach(unpaid, napping)

@@ -389,9 +389,10 @@ func (d taskDecider) cancelTask(c Cancel) error {
 	return nil
 }
 
-// afterCancel ends a gently canceled task when nothing is in flight any more.
+// afterCancel ends a gently canceled task when nothing is in flight any more. A function that still
+// waits is canceled first.
 func (d taskDecider) afterCancel() {
-	if d.s.isCanceling() && !d.s.Status.Ended() && !d.s.Root.mode.isBusy(d.s.Root, !d.s.isDraining()) {
+	if d.s.isCanceling() && !d.s.Status.Ended() && !d.s.Root.onlyWaits() && !d.s.Root.mode.isBusy(d.s.Root, !d.s.isDraining()) {
 		d.endCanceledTask()
 	}
 }

@@ -197,6 +197,10 @@ func (d attemptDecider) handleReport(c Report) error {
 		if c.Given != u.Live.Given {
 			return nil // another carrier has the function now
 		}
+		if c.Error == "" && c.GivenUp == nil && d.s.isCanceling() && mustUndo(st, u) {
+			requeueToUndo(d.decider, st, u) // it returned after the task was canceled
+			return nil
+		}
 	}
 	if c.Poller && st.unitExec(c.Unit).Type != ExecQueue {
 		return Errorf(Conflict, "the attempt is not a queue job: only the member that carries it can end it")
