@@ -1,8 +1,10 @@
 package actors_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/carriers"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/testing/faulty"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -118,6 +121,34 @@ func TestEndOfAWaitReachesAFunctionWhoseTaskHasMoved(t *testing.T) {
 	require.Equal(t, "paid", receive(t, f.ends).Name, "a task that is loaded sends what it has")
 	close(f.finish)
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+}
+
+// TestFunctionGoesOnWhenTheAnswerToItsEndedWaitIsLost loses the answer of the store to the row in
+// which the function is given up and delivered again, because its wait is over at once.
+func TestFunctionGoesOnWhenTheAnswerToItsEndedWaitIsLost(t *testing.T) {
+	over := napping
+	over.MS = 0
+	var lost atomic.Bool
+	store := openStore(t, filepath.Join(t.TempDir(), "troupe.db"))
+	t.Cleanup(func() { store.Close() })
+	th := start(t, actors.Config{
+		Store: faulty.Wrap(store, faulty.Hooks{Commit: func(_ string, batch []persistence.Commit) faulty.Fault {
+			for i := range batch {
+				if bytes.Contains(batch[i].Events, []byte(flow.HeldWaiting)) && !lost.Swap(true) {
+					return faulty.Lose()
+				}
+			}
+			return faulty.Fault{}
+		}}),
+		Carriers: map[flow.ExecType]actors.Carrier{flow.ExecCode: carry(func(_ context.Context, j flow.Job) flow.Report {
+			if len(j.Function.Steps) == 0 {
+				return flow.Report{GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: []flow.CodeWait{over}}}
+			}
+			return flow.Report{Output: []byte(`1`)}
+		})}})
+	id := th.insist(t, engine.NewTask{VersionID: th.publish(t, aFunction), Params: []byte(`{}`)})
+	require.Equal(t, flow.TaskCompleted, th.ended(t, id).State.Status)
+	require.True(t, lost.Load())
 }
 
 // aside is a place outside the store for one large value: that of the signal.

@@ -156,15 +156,16 @@ func (t *tasks) redirectMessage(message any) {
 // unknownJob is a job that this member should carry out for another member's task, but does not
 // know.
 type unknownJob struct {
-	job   engine.JobKey
-	given int
+	job      engine.JobKey
+	given    int
+	function bool // it is that of a function
 }
 
 // returnUnknownJob gives a job back. Any report from before the job was forgotten has arrived here
 // by now.
 func (t *tasks) returnUnknownJob(m unknownJob) {
 	task := m.job.Task
-	if !t.m.owned.OwnsTask(task) && t.entries[task] == nil && !t.m.orderForwarder.HasReported(m.job, m.given) {
+	if !t.m.owned.OwnsTask(task) && t.entries[task] == nil && !t.m.orderForwarder.HasReported(m.job, m.given, m.function) {
 		t.m.orderForwarder.SendCommand(task, giveBack(m.job.At, m.given))
 	}
 }

@@ -116,7 +116,8 @@ func (t taskLoading) hasForeignCarriers() bool {
 }
 
 // withoutReported removes the jobs whose reports are here already and are decided next. A lost job
-// is dispatched by that decision, unless the state contains that loss already.
+// is dispatched by that decision, unless the state contains that loss already. The same is true of
+// a function, whose reports change nothing after another delivery.
 func (t taskLoading) withoutReported(owed []flow.Effect) []flow.Effect {
 	reported := map[flow.Address]flow.Report{}
 	for _, cmd := range slices.Concat(t.isolated, t.waiting) {
@@ -136,7 +137,7 @@ func (t taskLoading) withoutReported(owed []flow.Effect) []flow.Effect {
 			return false
 		}
 		r, ok := reported[job.Address]
-		return ok && (!r.Lost || r.Given == job.Given)
+		return ok && (!r.Lost && job.Exec.Type != flow.ExecCode || r.Given == job.Given)
 	})
 }
 

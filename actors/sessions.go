@@ -196,7 +196,7 @@ func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 			case s.isForeignCarrier(e.Job.Carrier):
 				s.m.jobForwarder.Enqueue(e.Job.Carrier,
 					engine.Errand{Job: engine.Job{Task: m.task, Address: e.Job.Address},
-						Given: e.Job.Given, Withdrawn: true, Unbegun: true}, m.inbox)
+						Type: e.Job.Exec.Type, Given: e.Job.Given, Withdrawn: true, Unbegun: true}, m.inbox)
 			default:
 				s.reclaimJob(effect, m.inbox)
 			}
@@ -240,17 +240,17 @@ func (s *sessions) carryForeign(m carryForeign) {
 		case e.Withdrawn && e.Unbegun:
 			s.enqueueJobs(flights, s.foreign)
 			flights = nil
-			s.reclaimForeign(key, e.Given)
+			s.reclaimForeign(key, e.Given, e.Type == flow.ExecCode)
 		case e.Withdrawn:
 			s.enqueueJobs(flights, s.foreign)
 			flights = nil
 			s.withdrawJob(key, e.Given)
 		case e.OnlyEnds():
 			s.endWaits(key, e.Given, e.Ended)
-		case s.endWaits(key, e.Given, e.Ended) || s.m.orderForwarder.HasReported(key, e.Given) ||
+		case s.endWaits(key, e.Given, e.Ended) || s.m.orderForwarder.HasReported(key, e.Given, e.Type == flow.ExecCode) ||
 			s.m.peers.migrated.hasJob(key, e.Given) || s.m.owned.OwnsTask(key.Task):
 		case !e.Type.Attachable():
-			s.m.sendMessage(s.m.tasks, unknownJob{key, e.Given})
+			s.m.sendMessage(s.m.tasks, unknownJob{key, e.Given, e.Type == flow.ExecCode})
 		case s.relayQueue == nil || s.stopped || s.draining != nil:
 			s.m.orderForwarder.SendCommand(key.Task, giveBack(key.At, e.Given))
 		default:
@@ -283,7 +283,8 @@ func (s *sessions) dispatchJob(c actor.Context, effect flow.Effect, in *inbox) *
 		known.waitEnds.addSteps(e.Job.Function.WaitEnds()) // some may be new to it
 		return nil
 	}
-	if s.stopped || s.m.orderForwarder.HasReported(key, e.Job.Given) || s.m.peers.migrated.hasJob(key, e.Job.Given) {
+	function := e.Job.Exec.Type == flow.ExecCode
+	if s.stopped || s.m.orderForwarder.HasReported(key, e.Job.Given, function) || s.m.peers.migrated.hasJob(key, e.Job.Given) {
 		return nil
 	}
 	f := s.newJob(key, effect, s.routeFor(e.Job.Exec), in)
@@ -316,7 +317,7 @@ func (s *sessions) reclaimJob(effect flow.Effect, in *inbox) {
 	case f != nil:
 		f.redirectTo(in)
 		s.dropQueued(f)
-	case s.m.orderForwarder.HasReported(key, job.Given) || s.m.peers.migrated.hasJob(key, job.Given):
+	case s.m.orderForwarder.HasReported(key, job.Given, job.Exec.Type == flow.ExecCode) || s.m.peers.migrated.hasJob(key, job.Given):
 	default:
 		f = &activeJob{key: key, delivery: job.Given, report: giveBack(key.At, job.Given)}
 		in.expectJobs(1)
@@ -325,11 +326,11 @@ func (s *sessions) reclaimJob(effect flow.Effect, in *inbox) {
 }
 
 // reclaimForeign does the same as reclaimJob for a job of another member's task.
-func (s *sessions) reclaimForeign(key engine.JobKey, given int) {
+func (s *sessions) reclaimForeign(key engine.JobKey, given int, function bool) {
 	switch f := s.findJob(key, given); {
 	case f != nil:
 		s.dropQueued(f)
-	case s.m.orderForwarder.HasReported(key, given) || s.m.peers.migrated.hasJob(key, given) || s.m.owned.OwnsTask(key.Task):
+	case s.m.orderForwarder.HasReported(key, given, function) || s.m.peers.migrated.hasJob(key, given) || s.m.owned.OwnsTask(key.Task):
 	default:
 		s.m.orderForwarder.SendCommand(key.Task, giveBack(key.At, given))
 	}

@@ -25,8 +25,8 @@ type Orders struct {
 
 	// permit decisions that are queued already, because they are repeated
 	queuedPermits map[engine.Order]bool
-	// by job: the delivery that was reported lost, or allDeliveries if the job ended
-	reported, reportedBefore map[engine.JobKey]int
+	// the newest report of each job
+	reported, reportedBefore map[engine.JobKey]notedReport
 	// when reported was last rotated to reportedBefore
 	rotatedAt int64
 }
@@ -57,8 +57,12 @@ type Shards interface {
 	OwnsTask(task string) bool
 }
 
-// allDeliveries stands for all deliveries of a job: it has ended.
-const allDeliveries = -1
+// notedReport is a report that is remembered. It ends the job, or is only about a delivery that was
+// lost or given up.
+type notedReport struct {
+	given int
+	ends  bool
+}
 
 // orderLine holds the orders for a shard. Each is retried until the shard's owner has accepted it.
 type orderLine struct{ away, waiting engine.Orders }
@@ -185,25 +189,23 @@ func (f *Orders) rememberReport(o engine.Order) {
 	}
 	job := engine.JobKey{Task: o.Task, At: r.Address}
 	if now := f.cfg.Now(); now-f.rotatedAt > reportedFor || len(f.reported) >= maxReported {
-		f.rotatedAt, f.reported, f.reportedBefore = now, map[engine.JobKey]int{}, f.reported
+		f.rotatedAt, f.reported, f.reportedBefore = now, map[engine.JobKey]notedReport{}, f.reported
 	}
-	f.reported[job] = allDeliveries
-	if r.Lost {
-		f.reported[job] = r.Given
-	}
+	f.reported[job] = notedReport{r.Given, !r.Lost && r.GivenUp == nil}
 }
 
 // HasReported reports whether the forwarder recently got a report of this job: its end, or that
-// this member lost the given delivery.
-func (f *Orders) HasReported(job engine.JobKey, given int) bool {
+// this member lost the given delivery. The end of a function is that of its delivery alone, because
+// it changes nothing after another delivery.
+func (f *Orders) HasReported(job engine.JobKey, given int, function bool) bool {
 	if f.cfg.Shards.OwnsAll() {
 		return false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, noted := range []map[engine.JobKey]int{f.reported, f.reportedBefore} {
+	for _, noted := range []map[engine.JobKey]notedReport{f.reported, f.reportedBefore} {
 		if was, ok := noted[job]; ok {
-			return was == allDeliveries || was == given
+			return was.ends && !function || was.given == given
 		}
 	}
 	return false
