@@ -22,6 +22,7 @@ type commitChecker struct {
 	former map[string]*taskShadow // tokens and attempts of histories that the store has lost
 
 	timetable *scheduleUser
+	ledger    *codeLedger
 	planned   bool              // only planned moves happen
 	carriers  map[string]string // executor of each job, by job id
 	refused   map[string]bool   // tasks for which the store has refused a value
@@ -119,6 +120,9 @@ func (c *commitChecker) checkRow(incarnation string, t *taskShadow, commit *pers
 		}
 		if e.Type == flow.AttemptMoved {
 			c.onJobMoved(commit.Task, e)
+		}
+		if c.ledger != nil {
+			c.ledger.noteEvent(t.state, e)
 		}
 		c.inTime(t, e)
 		c.checkTakenOnce(t, e)

@@ -23,6 +23,9 @@
 //	           late, die, and leave
 //	abroad     an external system in which members start work that tasks wait for
 //	timetable  a schedule with one task per slot
+//	code       functions that are flows: a program as data, its calls by the production
+//	           carrier and conversation, the rules that they obey (ledger), their
+//	           outcome by their meaning (reference), and replays of their prefixes
 //	publisher  deletes a flow and publishes others in its place while tasks of it
 //	           are started
 //	reference  the outcome of a flow in graph mode according to the core alone
@@ -34,4 +37,8 @@
 // Promises: a seed gives the same run each time, step by step (Result.Hash proves it). Only one
 // goroutine runs at a time, so there are no data races. Code that blocks where it must not is a
 // failure.
+//
+// Functions have goroutines of their own, so their runs need a bubble of testing/synctest. Nothing
+// else goes on until all of these goroutines wait. Then a seed nearly always gives the same run:
+// only the order of two results that end at the same moment may differ.
 package sim

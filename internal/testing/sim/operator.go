@@ -95,6 +95,11 @@ func (st *simRun) memberConfig(h *host) actors.Config {
 	c := jobCarrier{simRun: st, h: h}
 	cfg.Carriers = map[flow.ExecType]actors.Carrier{flow.ExecFunc: c, flow.ExecPush: c,
 		flow.ExecExternal: st.externalSystem.startersFor(h).Carrier()}
+	if st.options.Code {
+		cfg.Carriers[flow.ExecCode] = st.newCodeCarrier(h)
+		cfg.Concurrency = map[flow.ExecType]int{flow.ExecCode: 1 + st.w.rng.IntN(6)}
+		return cfg
+	}
 	cfg.Trackers = st.externalSystem.trackersFor(h)
 	cfg.Concurrency = map[flow.ExecType]int{flow.ExecFunc: 1 + st.w.rng.IntN(6), flow.ExecPush: 1 + st.w.rng.IntN(6)}
 	return cfg

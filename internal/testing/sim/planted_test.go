@@ -4,6 +4,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +18,34 @@ var caughtBy = map[string]uint64{
 	"a store of schedules that heeds no revisions":    236,
 	"jobs taken from whom gossip calls dead":          153,
 	"losses that leave out which time they are about": 35,
+}
+
+// TestPlantedDefectsOfFunctionsAreCaught proves that the simulator finds defects of functions.
+func TestPlantedDefectsOfFunctionsAreCaught(t *testing.T) {
+	for name, tt := range map[string]struct {
+		options Options
+		first   uint64 // a seed that is known to catch it
+		found   string // part of the failure
+	}{
+		"a recorded step that runs again":  {Options{Shortened: true}, 0, "is recorded and runs again"},
+		"results of older deliveries":      {Options{Ageless: true}, 274, "while its function has delivery"},
+		"results that are heard too early": {Options{Hasty: true}, 0, "not stored"},
+		"undos in another order":           {Options{Shuffled: true}, 108, "behind number"},
+		"waits that are lost with their task": {Options{Store: func(s persistence.Store) persistence.Store { return sleepless{s} }}, 0,
+			"its columns are written as"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range uint64(1000) {
+				seed := (tt.first + i) % 1000
+				r := runInBubble(t, seed, tt.options)
+				if r.Err != nil && strings.Contains(r.Err.Error(), tt.found) {
+					t.Logf("caught by seed %d: %.300v", seed, r.Err)
+					return
+				}
+			}
+			require.Fail(t, "1000 seeds did not notice")
+		})
+	}
 }
 
 // TestPlantedDefectsAreCaught proves that the simulator finds defects.

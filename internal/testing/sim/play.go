@@ -20,6 +20,8 @@ type flowScenario struct {
 	loose bool
 	want  taskOutcome
 
+	code *codeProgram // the flow is a function
+
 	// For dag mode:
 	dag     bool
 	again   bool           // it is retried once if it fails
@@ -99,6 +101,9 @@ func (p *flowScenario) compilePlan(limits flow.Limits) (*flow.Plan, error) {
 	plan, problems := compile.Definition(d, limits)
 	if err := problems.Err(); err != nil {
 		return nil, err
+	}
+	if p.code != nil {
+		return plan, nil
 	}
 	if p.dag {
 		p.want = evaluatePlay(p, 1)

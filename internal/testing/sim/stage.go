@@ -33,6 +33,7 @@ type simRun struct {
 	publisher       *flowPublisher    // nil if no flow is deleted
 	externalSystem  *externalSystem
 	timetable       *scheduleUser // nil if there is no schedule
+	ledger          *codeLedger   // nil if no flow is a function
 	limits          flow.Limits
 	visibility      time.Duration
 	// inserts a defect between the connection and the model
@@ -87,6 +88,7 @@ type Options struct {
 	Cluster bool             // several members
 	Planned bool             // the members only join and leave
 	Rewinds bool             // the store goes back in time
+	Code    bool             // flows are functions; the run must be in a bubble of testing/synctest
 	Unseen  bool             // a defect: members cannot notice a rewind
 
 	// Further defects, of clusters:
@@ -105,6 +107,12 @@ type Options struct {
 	// Of attached workers:
 	Fickle bool // their jobs move to others while their sessions continue
 	Greedy bool // they get one job more than their credits
+
+	// Of functions:
+	Shortened bool // carriers get the history of a function without its newest step
+	Ageless   bool // results of older deliveries are accepted
+	Hasty     bool // results are acknowledged before they are stored
+	Shuffled  bool // carriers get the steps of a function in another order
 
 	Stacks bool // report where blocked coroutines wait
 }
@@ -127,6 +135,7 @@ type Result struct {
 	Followed int            // looks at external work by members that did not start it
 	Slots    int            // slots that had a task
 	Rewinds  int            // rewinds of the store
+	Code     CodeCounts     // of functions
 	Lies     map[string]int // false views of gossip, by kind
 	Trace    []string       // last lines of the trace
 }
@@ -194,7 +203,14 @@ func newStage(w *simWorld, o Options) *simRun {
 	if o.Rewinds {
 		st.bareForRewinds()
 	}
+	if o.Code {
+		st.prepareCode()
+	}
 	for i := range 1 + w.rng.IntN(pickOne(w.rng, 2, 5, 12)) {
+		if o.Code {
+			st.addUser(i, drawFunction(w.rng, fmt.Sprint("function-", i), !o.Plain))
+			continue
+		}
 		if o.Rewinds {
 			st.addUser(i, st.drawSuitable())
 			continue
@@ -205,7 +221,7 @@ func newStage(w *simWorld, o Options) *simRun {
 		}
 		st.addUser(i, drawPlay(w.rng, !o.Plain, st.cluster))
 	}
-	if o.Clock || !o.Plain && !o.Rewinds && w.drawChance(300) {
+	if o.Clock || !o.Plain && !o.Rewinds && !o.Code && w.drawChance(300) {
 		st.addTimetable()
 	}
 	return st
@@ -225,6 +241,14 @@ func (st *simRun) addUser(i int, p *flowScenario) {
 	st.store.versions[version] = persistence.Version{ID: version, FlowID: fmt.Sprint("flow-", i),
 		Number: 1, Status: "published", Definition: p.definition}
 	st.users = append(st.users, &simUser{simRun: st, name: fmt.Sprint("user-", i), play: p, version: version, sent: map[string]bool{}})
+}
+
+// prepareCode prepares a run of functions. Their outcomes depend on no limit.
+func (st *simRun) prepareCode() {
+	st.w.functions = true
+	st.ledger = newCodeLedger(st.w, st.check, &st.counts.Code)
+	st.check.ledger = st.ledger
+	st.limits.Deliveries, st.deletes, st.shrinks = endless, false, false
 }
 
 // limitsOf returns the limits of the next member. Existing tasks continue under any limits.

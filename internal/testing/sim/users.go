@@ -284,6 +284,10 @@ func (u *simUser) verifyOutcome() {
 	if p, bad := t.reruns.inVain(); bad {
 		u.w.failRun("task %s did %+v again, which was done; its flow is %s with %s", u.task, p, u.play.definition, u.play.params)
 	}
+	if u.play.code != nil {
+		u.verifyFunction(t.state)
+		return
+	}
 	var got taskOutcome
 	if u.play.dag {
 		got = dagOutcomeOf(t.state)

@@ -35,6 +35,9 @@ type simWorld struct {
 	trips int // crashes of step actors in the middle of their work
 
 	rewinds int // number of rewinds of the store
+
+	functions    bool           // flows are functions, which have goroutines of their own
+	codeCarriers []*codeCarrier // of the members that are not gone
 }
 
 func newWorld(seed uint64) *simWorld {
@@ -137,6 +140,7 @@ func (w *simWorld) runNext() bool {
 		return w.jumpToTimer()
 	}
 	w.pickRun(w.rng.IntN(total))()
+	w.settleFunctions()
 	return true
 }
 
@@ -191,6 +195,7 @@ func (w *simWorld) jumpToTimer() bool {
 
 func (w *simWorld) advanceBy(d time.Duration) {
 	w.now += d
+	w.passBubble(d)
 	for len(w.timers) > 0 && w.timers[0].at <= w.now {
 		t := heap.Pop(&w.timers).(*worldTimer)
 		t.index = -1
@@ -267,6 +272,7 @@ func (w *simWorld) unwindAll() {
 	for _, h := range w.hosts {
 		h.crashHost()
 	}
+	w.settleFunctions()
 	for more := true; more; {
 		parked := w.parked
 		w.parked = nil

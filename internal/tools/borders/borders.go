@@ -255,8 +255,9 @@ var table = []importRow{
 	{"internal/testing/faults", nil}, // tests only
 	{"internal/testing/flowtest", []string{"flow", "definition/compile"}},
 	{"internal/testing/schedulerdb", nil},
-	{"internal/testing/sim", []string{"engine", "actors", "carriers/attached", "carriers/external",
-		"member/schedules", "api/wire/attach", "cluster", "internal/host", "persistence",
+	{"internal/testing/sim", []string{"engine", "actors", "carriers", "carriers/attached",
+		"carriers/external", "carriers/functions", "durable", "member/schedules", "api/wire/attach",
+		"cluster", "internal/conversation", "internal/host", "job", "persistence",
 		"internal/testing/model", "flow", "definition", "definition/compile", "flow/expr",
 		"flow/schedule"}},
 
