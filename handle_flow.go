@@ -4,12 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/troupe-engine/troupe/durable"
 	"github.com/troupe-engine/troupe/internal/conversation"
-	"github.com/troupe-engine/troupe/job"
+	"github.com/troupe-engine/troupe/internal/flowfuncs"
 	"github.com/troupe-engine/troupe/persistence"
 )
 
@@ -21,26 +20,15 @@ import (
 // on at once. It panics, as an error of the program, if the name is already registered, or if JSON
 // cannot represent the types of fn.
 func HandleFlow[In, Out any](e *Engine, name string, fn durable.Func[In, Out]) {
-	schema, err := job.InputSchema(reflect.TypeFor[In]())
-	if err == nil {
-		err = job.OutputError(reflect.TypeFor[Out]())
-	}
+	definition, err := flowfuncs.Definition[In, Out](name)
 	if err != nil {
 		panic(fmt.Sprintf("troupe: the flow %q: %v", name, err))
 	}
 	e.claimName("flow:" + name)
 	e.flows.Register(name, func(c *conversation.Conversation) (json.RawMessage, error) { return durable.Invoke(c, name, fn) })
-	definition := map[string]any{"name": name, "mode": "code", "code": name}
-	if schema != nil {
-		definition["inputs"] = schema
-	}
-	text, err := json.Marshal(definition)
-	if err != nil {
-		panic(fmt.Sprintf("troupe: the flow %q: %v", name, err))
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.unpublished = append(e.unpublished, unpublishedFlow{name, text})
+	e.unpublished = append(e.unpublished, unpublishedFlow{name, definition})
 }
 
 // unpublishedFlow is a flow that is a function and has not been published by this program yet.

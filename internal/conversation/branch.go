@@ -171,20 +171,6 @@ func (o *Options) SetQuestion() *Question {
 	return o.Question
 }
 
-// Question is a question to a person.
-type Question struct {
-	Text      string
-	Form      json.RawMessage // JSON Schema of the answer; nil for an action
-	Show      []Shown
-	Assignees []string // people that should decide; others may, too
-}
-
-// Shown is a value to show with its label.
-type Shown struct {
-	Label string
-	Value json.RawMessage
-}
-
 // pauseAfter returns the pause after a number of tries.
 func (o *Options) pauseAfter(tries int) time.Duration {
 	pause := o.Pause

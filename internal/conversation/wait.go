@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -55,6 +56,9 @@ func (b *Branch) awaitJob(name string, o Options, j *CalledJob) (json.RawMessage
 	}
 	return s.Output, s.stepError()
 }
+
+// ToMillis converts a time to milliseconds, rounded up.
+func ToMillis(d time.Duration) int64 { return int64(math.Ceil(d.Seconds() * 1000)) }
 
 // Await waits for something outside, or returns the recorded end of that wait. In between the
 // function may be given up.
