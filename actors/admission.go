@@ -38,7 +38,7 @@ func (m memberRequests) admitCommand(cmd flow.Command) error {
 func freesCapacity(cmd flow.Command) bool {
 	switch cmd.(type) {
 	case flow.Report, flow.Extend, flow.GiveBack, flow.Note, flow.Cancel, flow.Pause, flow.Begin,
-		flow.Working, flow.Inquire, flow.Granted, flow.Evict, flow.Bring, flow.RecordSteps:
+		flow.Working, flow.Inquire, flow.Granted, flow.Evict, flow.Bring, flow.RecordSteps, flow.ReleaseFunction:
 		return true
 	}
 	return false

@@ -16,3 +16,11 @@ import (
 type Carrier interface {
 	Carry(ctx context.Context, job flow.Job) flow.Report
 }
+
+// Selective is a Carrier that has some of the functions of its type. Jobs of the others go to
+// attached workers.
+type Selective interface {
+	Carrier
+	// Has reports whether it has a function.
+	Has(function string) bool
+}

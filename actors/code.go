@@ -16,11 +16,15 @@ func (m jobCarrying) withFunctionHost(ctx context.Context, f *activeJob, job *fl
 	if f.waitEnds == nil {
 		return ctx
 	}
+	return carriers.WithFunctionHost(ctx, m.functionHost(ctx, f, job))
+}
+
+func (m jobCarrying) functionHost(ctx context.Context, f *activeJob, job *flow.Job) carriers.FunctionHost {
 	task, at, given := job.Task, job.Address, job.Given
-	return carriers.WithFunctionHost(ctx, carriers.FunctionHost{
+	return carriers.FunctionHost{
 		Record: func(steps []flow.CodeStep, waits []flow.CodeWait) error {
 			return m.recordSteps(ctx, task, flow.RecordSteps{Address: at, Given: given, Steps: steps, Waits: waits})
-		}, Listen: f.waitEnds.setReceiver})
+		}, Listen: f.waitEnds.setReceiver}
 }
 
 // recordSteps stores results of a function's steps and begins its waits. It tries again while the
@@ -153,6 +157,9 @@ func (w *waitEnds) stopFunction(err error) {
 	w.closed = true
 	w.mu.Unlock()
 	w.f.jobCtx.endJob()
+	if q, relayed := w.f.route.(*relayQueue); relayed {
+		q.relay.CallOff(w.f)
+	}
 }
 
 // close drops further ends, because the carrier has returned. Its error is why the function was

@@ -68,15 +68,33 @@ type relayQueue struct {
 }
 
 // routeFor returns the route for a job; nil if there is none. A job of type http goes to a push
-// worker only if no attached worker offers its service.
+// worker only if no attached worker offers its service. A function that is a flow goes to an
+// attached worker only if this member does not have it.
 func (s *sessions) routeFor(x *flow.Exec) jobRoute {
-	if s.relayQueue != nil && (x.Type == flow.ExecRemote || x.Type == flow.ExecPush && s.relayQueue.relay.Offers(x)) {
+	if s.relayQueue != nil && s.isRelayed(x) {
 		return s.relayQueue
 	}
 	if p := s.pools[x.Type]; p != nil {
 		return p
 	}
 	return nil
+}
+
+func (s *sessions) isRelayed(x *flow.Exec) bool {
+	switch x.Type {
+	case flow.ExecRemote:
+		return true
+	case flow.ExecPush:
+		return s.relayQueue.relay.Offers(x)
+	case flow.ExecCode:
+		p := s.pools[x.Type]
+		if p == nil {
+			return true
+		}
+		own, selective := p.carrier.(Selective)
+		return selective && !own.Has(x.Func)
+	}
+	return false
 }
 
 // jobRoutes returns all routes.
@@ -176,6 +194,12 @@ func (f *activeJob) Of() (task string, at flow.Address) { return f.key.Task, f.k
 // when no worker is available.
 func (f *activeJob) Foreign() bool { return !f.route.(*relayQueue).m.owned.OwnsTask(f.key.Task) }
 
+// FunctionHost returns the side of the task for the carrier of a function that is a flow.
+func (f *activeJob) FunctionHost() carriers.FunctionHost {
+	job := f.Job()
+	return f.route.(*relayQueue).m.carryPart().functionHost(&f.jobCtx, f, &job)
+}
+
 // Over reports whether the job was withdrawn, or the member stops.
 func (f *activeJob) Over() bool { return f.jobCtx.Err() != nil }
 
@@ -244,7 +268,11 @@ func (f *activeJob) landReport(r flow.Report) {
 			return // it was withdrawn
 		}
 	}
-	if f.jobCtx.Err() == nil || r.Error == "" && !r.Lost && !w.m.work.HasEnded() {
+	lost := f.waitEnds.close()
+	if lost != nil {
+		r = values.UnresolvedReport(lost)
+	}
+	if lost != nil || f.jobCtx.Err() == nil || r.Error == "" && !r.Lost && !w.m.work.HasEnded() {
 		r.Given = f.delivery
 		f.report = normalizeReport(f.key.At, r)
 	}

@@ -16,19 +16,23 @@ type Roaming interface {
 	// Grace returns how long to wait for a worker whose member is gone. 0 means not at all: other
 	// workers get its jobs at once.
 	Grace() time.Duration
-	// Roam sets the function by which this member becomes the carrier of jobs that a worker brings.
-	// The relay sends flow.Bring for each job, and retries if the answer is busy. The jobs are then
-	// sent like any other, and go to the worker that has them.
-	Roam(bring func(ctx context.Context, jobs engine.Orders) engine.Outcomes)
+	// Roam sets the function that sends orders about jobs to the owners of their tasks. The relay
+	// tries again if the answer is busy.
+	//
+	// By flow.Bring this member becomes the carrier of a job that a worker brings. Such jobs are
+	// then sent like any other, and go to the worker that has them. By flow.ReleaseFunction a held
+	// function is delivered again when a worker may have it.
+	Roam(order func(ctx context.Context, orders engine.Orders) engine.Outcomes)
 }
 
-// bringJobs asks the owners of tasks to make this member the carrier of jobs that a worker has
-// brought.
-func (m jobCarrying) bringJobs(ctx context.Context, jobs engine.Orders) engine.Outcomes {
+// sendJobOrders sends orders of the relay to the owners of tasks. This member is to be the carrier
+// of jobs that a worker has brought.
+func (m jobCarrying) sendJobOrders(ctx context.Context, jobs engine.Orders) engine.Outcomes {
 	for i := range jobs {
-		b := jobs[i].Command.(flow.Bring)
-		b.Carrier = m.incarnation
-		jobs[i].Command = b
+		if b, brings := jobs[i].Command.(flow.Bring); brings {
+			b.Carrier = m.incarnation
+			jobs[i].Command = b
+		}
 	}
 	if m.cfg.Others != nil {
 		return m.cfg.Others.Do(ctx, jobs)

@@ -80,7 +80,7 @@ func newSessions(m *Member) *sessions {
 		w.notifySessions = func() { m.sendMessage(m.sessions, jobsCarried{w}) }
 		s.relayQueue = w
 		if r, ok := m.cfg.Relay.(Roaming); ok {
-			r.Roam(m.carryPart().bringJobs)
+			r.Roam(m.carryPart().sendJobOrders)
 		}
 		if r := m.carryPart().sharingRelay(); r != nil {
 			r.Meet(m.incarnation, m.peers.aliveMembers, m.cfg.Others.Credits)
@@ -247,20 +247,29 @@ func (s *sessions) carryForeign(m carryForeign) {
 			s.withdrawJob(key, e.Given)
 		case e.OnlyEnds():
 			s.endWaits(key, e.Given, e.Ended)
-		case s.endWaits(key, e.Given, e.Ended) || s.m.orderForwarder.HasReported(key, e.Given, e.Type == flow.ExecCode) ||
+		case s.endWaits(key, e.Given, e.WaitEnds()) || s.m.orderForwarder.HasReported(key, e.Given, e.Type == flow.ExecCode) ||
 			s.m.peers.migrated.hasJob(key, e.Given) || s.m.owned.OwnsTask(key.Task):
-		case !e.Type.Attachable():
+		case !e.Type.Attachable() && e.Function == nil:
 			s.m.sendMessage(s.m.tasks, unknownJob{key, e.Given, e.Type == flow.ExecCode})
 		case s.relayQueue == nil || s.stopped || s.draining != nil:
 			s.m.orderForwarder.SendCommand(key.Task, giveBack(key.At, e.Given))
 		default:
-			f := s.newJob(key, flow.Dispatch{Job: e.ForRelay()}, s.relayQueue, s.foreign)
+			f := s.newJob(key, flow.Dispatch{Job: e.ForRelay()}, s.foreignRoute(e), s.foreign)
 			s.addJob(f)
 			flights = append(flights, f)
 		}
 	}
 	s.enqueueJobs(flights, s.foreign)
 	m.done()
+}
+
+// foreignRoute returns the route for a job of another member's task. A function that this member
+// has needs no worker.
+func (s *sessions) foreignRoute(e *engine.Errand) jobRoute {
+	if job := e.ForRelay(); e.Function != nil {
+		return s.routeFor(job.Exec)
+	}
+	return s.relayQueue
 }
 
 // giveBack returns the report that this member does not carry out a job.
@@ -453,8 +462,9 @@ func (s *sessions) dropAll() {
 	}
 }
 
-// canMigrate reports whether a worker may take a job along to another member.
+// canMigrate reports whether a worker may take a job along to another member. Functions that are
+// flows do not move: they are called again behind their recorded steps.
 func (s *sessions) canMigrate(f *activeJob) bool {
 	_, relayed := f.route.(*relayQueue)
-	return relayed && f.stage.Load() == stageRunning && s.m.peers.returnGrace() > 0
+	return relayed && f.waitEnds == nil && f.stage.Load() == stageRunning && s.m.peers.returnGrace() > 0
 }

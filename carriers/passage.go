@@ -8,6 +8,9 @@ type Passage interface {
 	Job() flow.Job
 	// Of returns the task and the address of the job, also after the passage has landed.
 	Of() (task string, at flow.Address)
+	// FunctionHost returns the side of the task for a function that is a flow. It must be called
+	// before the passage lands.
+	FunctionHost() FunctionHost
 	// Begin is called before a worker gets the job. If it returns false, no worker may get it: the
 	// job was withdrawn, or will be sent again.
 	Begin() bool

@@ -6,6 +6,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
+// NoFlow returns why a function that is a flow is held: nothing has it.
+func NoFlow(e *flow.Exec) string {
+	return "no program and no attached worker has the flow " + e.Func + ": register it with HandleFlow, and start the program or a worker"
+}
+
 // NoWorker returns the error of a job without a matching worker. It names the service and labels.
 func NoWorker(e *flow.Exec) string {
 	text := "no worker for service " + e.Service

@@ -14,7 +14,8 @@
 //		…
 //	}
 //
-//	troupe.HandleFlow(engine, "checkout", checkout)
+//	troupe.HandleFlow(engine, "checkout", checkout) // in a program with an engine inside
+//	worker.HandleFlow(w, "checkout", checkout)      // in an attached worker
 //
 // Promises:
 //
@@ -22,10 +23,11 @@
 //     again with the same idempotency key (job.From(ctx).Key()).
 //   - The function goes on behind a step when the result of the step is stored.
 //   - A replay is checked. A function that asks for another step than the history has is held: its
-//     task keeps running, shows the reason, and goes on when a program with fitting code starts.
+//     task keeps running, shows the reason, and goes on when a program with fitting code starts, or
+//     after a retry.
 //   - A failed step fails in replays with the same *Error.
 //   - A function that waits (Sleep, Signal, Approve, Ask, Call, Run) costs rows in the store, and
-//     no memory after some seconds (Config.KeepWarm). It is called again when its wait ends.
+//     no memory after some seconds (KeepWarm of the Config). It is called again when its wait ends.
 //
 // Call gives a job to the workers of a service, in whatever language. Run runs another flow.
 //

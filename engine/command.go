@@ -32,6 +32,7 @@ const (
 	tagAnswer
 	tagWorking
 	tagRecordSteps
+	tagReleaseFunction
 )
 
 // codeCommand reads or writes a command, with its tag in front.
@@ -87,6 +88,8 @@ func codeCommand(c *codec.Codec, cmd *flow.Command) {
 		writeTagged(c, tagBring, v, codeBring)
 	case flow.RecordSteps:
 		writeTagged(c, tagRecordSteps, v, codeRecordSteps)
+	case flow.ReleaseFunction:
+		writeTagged(c, tagReleaseFunction, v, codeReleaseFunction)
 	default:
 		c.Fail("a command of a member's own is in it")
 	}
@@ -145,6 +148,8 @@ func readCommand(c *codec.Codec) flow.Command {
 		return readValue(c, codeBring)
 	case tagRecordSteps:
 		return readValue(c, codeRecordSteps)
+	case tagReleaseFunction:
+		return readValue(c, codeReleaseFunction)
 	}
 	c.Fail(codec.NoSuch)
 	return nil
@@ -288,6 +293,11 @@ func codeRecordSteps(c *codec.Codec, v *flow.RecordSteps) {
 	c.Int(&v.Given)
 	codec.List(c, &v.Steps, codeRecordedStep)
 	codec.List(c, &v.Waits, codeWait)
+}
+
+func codeReleaseFunction(c *codec.Codec, v *flow.ReleaseFunction) {
+	codeAddress(c, &v.Address)
+	c.Int(&v.Given)
 }
 
 func codeRecordedStep(c *codec.Codec, v *flow.CodeStep) {

@@ -276,6 +276,13 @@ func codeErrand(c *codec.Codec, e *Errand) {
 	c.Bool(&e.Withdrawn)
 	c.Bool(&e.Unbegun)
 	codec.List(c, &e.Ended, codeRecordedStep)
+	codec.Text(c, &e.Func)
+	codec.Pointer(c, &e.Function, codeFunctionCall)
+}
+
+func codeFunctionCall(c *codec.Codec, f *flow.FunctionCall) {
+	codec.List(c, &f.Steps, codeRecordedStep)
+	c.Bool(&f.Undoes)
 }
 
 func (*Heard) codeFields(*codec.Codec) {}

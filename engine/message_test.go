@@ -28,7 +28,7 @@ var travel = []flow.Command{
 	flow.Resume{}, flow.HoldStep{}, flow.ReleaseStep{},
 	flow.Claim{}, flow.Extend{}, flow.GiveBack{}, flow.Note{}, flow.Report{}, flow.Begin{},
 	flow.Working{}, flow.Granted{}, flow.Evict{}, flow.Inquire{}, flow.Bring{},
-	flow.RecordSteps{},
+	flow.RecordSteps{}, flow.ReleaseFunction{},
 }
 
 // stay are the commands that a member uses only for its own tasks. A task is started by a NewTask.

@@ -250,6 +250,29 @@ type Errand struct {
 	Unbegun   bool // Withdrawn applies only if it has not started; then it is given back
 	// recorded ends of the waits of a function; it goes on
 	Ended []flow.CodeStep
+	// the function that a job calls, for a member whose workers have it
+	Func     string
+	Function *flow.FunctionCall
+}
+
+// WaitEnds returns the recorded ends of the waits of a function.
+func (e *Errand) WaitEnds() []flow.CodeStep {
+	if e.Function != nil {
+		return e.Function.WaitEnds()
+	}
+	return e.Ended
+}
+
+// Bytes returns the size of the values.
+func (e *Errand) Bytes() int {
+	size, steps := len(e.Job.Input)+len(e.Job.Params), e.Ended
+	if e.Function != nil {
+		steps = e.Function.Steps
+	}
+	for i := range steps {
+		size += len(steps[i].Output)
+	}
+	return size
 }
 
 // OnlyEnds reports whether the errand only brings the ends of waits to a job, whose name Job holds.
@@ -265,10 +288,11 @@ type Heard struct{}
 
 // ErrandOf returns the errand for a job.
 func ErrandOf(j *flow.Job) Errand {
-	if !j.Exec.Attachable() {
-		return Errand{Job: Job{Task: j.Task, Address: j.Address}, Type: j.Exec.Type, Given: j.Given, Ended: j.Function.WaitEnds()}
+	if !j.Exec.Attachable() && j.Function == nil {
+		return Errand{Job: Job{Task: j.Task, Address: j.Address}, Type: j.Exec.Type, Given: j.Given}
 	}
-	e := Errand{Job: JobOf(j), Type: j.Exec.Type, Labels: j.Exec.Labels, Given: j.Given, Again: j.Again}
+	e := Errand{Job: JobOf(j), Type: j.Exec.Type, Labels: j.Exec.Labels, Given: j.Given, Again: j.Again,
+		Func: j.Exec.Func, Function: j.Function}
 	e.Job.Run, e.Job.RunApart, e.Job.ParamsKey = nil, false, ""
 	return e
 }
@@ -277,7 +301,7 @@ func ErrandOf(j *flow.Job) Errand {
 func (e *Errand) ForRelay() flow.Job {
 	j := &e.Job
 	return flow.Job{Task: j.Task, Address: j.Address, Since: j.Since,
-		Exec: &flow.Exec{Type: e.Type, Service: j.Service, Labels: e.Labels},
+		Exec: &flow.Exec{Type: e.Type, Service: j.Service, Func: e.Func, Labels: e.Labels}, Function: e.Function,
 		Plan: &flow.Plan{FlowSlug: j.Flow}, Traced: j.Traced,
 		Input: j.Input, Params: j.Params, Units: j.Units, Branch: j.Branch, TimeoutMS: j.TimeoutMS, EnqueuedAt: j.EnqueuedAt,
 		Deliveries: j.Deliveries, Given: e.Given, Again: e.Again}

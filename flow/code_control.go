@@ -133,6 +133,32 @@ func releaseHeld(d *decider, sc *Scope, which func(reason string) bool) (release
 	return released
 }
 
+// ReleaseFunction reports that a carrier may be there for a function that nothing had, with the
+// delivery number Given. The function is delivered again. The answer is Busy while the task does
+// not know yet that the function is held.
+type ReleaseFunction struct {
+	Address
+	Given int
+}
+
+// releaseFunction delivers a held function again. In a paused task it waits until that is resumed.
+func releaseFunction(d *decider, c ReleaseFunction) error {
+	st, u := d.s.findAttempt(c.Address)
+	switch {
+	case d.s.Status.Ended() || u == nil || u.Live.Given != c.Given || u.Live.Held == HeldPaused || u.Live.Held == HeldWaiting:
+		return ErrOver
+	case u.Live.Held == "":
+		return Errorf(Busy, "the function is not held yet: try again in a moment")
+	case d.s.Paused():
+		e := st.newEvent(AttemptHeld)
+		e.Unit, e.Attempt, e.Error = c.Unit, c.Attempt, HeldPaused
+		d.emitEvent(e)
+	default:
+		d.claimPart().returnAttempt(st, c.Address, d.env.Member, u.Live.Deliveries)
+	}
+	return nil
+}
+
 // isAnyReason selects the functions that may go on when something outside their tasks has changed.
 func isAnyReason(reason string) bool { return reason != HeldWaiting }
 

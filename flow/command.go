@@ -317,6 +317,8 @@ func (Evict) isCommand()       {}
 func (FailStep) isCommand()    {}
 func (RecordSteps) isCommand() {}
 
+func (ReleaseFunction) isCommand() {}
+
 // Decision is the result of Decide.
 type Decision struct {
 	Events  []Event

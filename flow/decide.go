@@ -149,6 +149,8 @@ func (d *decider) handleAttempt(c Command) error {
 		return d.externalPart().externalEnded(c)
 	case RecordSteps:
 		return recordSteps(d, c)
+	case ReleaseFunction:
+		return releaseFunction(d, c)
 	case Working:
 		d.externalPart().noteWorking(c)
 	case Granted:

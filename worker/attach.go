@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +24,7 @@ var errOver = errors.New("worker: the session that this job was of is over")
 type attachedWorker struct {
 	worker   *Worker
 	services []string
+	flows    []string // names of the functions that are flows
 	servers  []string
 	jobs     context.Context // context of the handlers
 	dialer   *streamDialer   // opens streams to members
@@ -39,6 +42,7 @@ type attachedWorker struct {
 	finished   map[uint64]*attach.Result // not acknowledged
 	unsent     []*attach.Result          // those not sent on the current stream
 	progress   []*attach.Progress        // not sent; goes before the results
+	records    []*attach.FunctionRecord  // of functions; those not sent on the current stream
 	leaving    bool                      // the worker is leaving
 	idle       chan struct{}             // closed when it is leaving and nothing is left
 }
@@ -58,6 +62,7 @@ type attachedJob struct {
 	noted        bool
 	progressText string // progress text of the handler, not sent yet
 	log          lines.Buffer
+	function     *functionJob // of a function that is a flow; nil for other jobs
 }
 
 // runAttached works until ctx ends, and then for up to Grace on the jobs that have begun.
@@ -73,17 +78,23 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	defer abandon()
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer hangUp()
-	a := &attachedWorker{worker: w, services: services, servers: w.cfg.serverAddresses(), jobs: jobs, dialer: to,
+	flows := slices.Sorted(maps.Keys(w.definitions))
+	a := &attachedWorker{worker: w, services: services, flows: flows, servers: w.cfg.serverAddresses(), jobs: jobs, dialer: to,
 		wake: make(chan struct{}, 1), held: map[uint64]*attachedJob{},
 		tickets: map[uint64]jobTicket{}, finished: map[uint64]*attach.Result{}, idle: make(chan struct{})}
 	a.runners.hasWork.L = &a.mu
 	defer a.stopRunners()
+	defer w.flows.DropWaiting()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	detached := make(chan struct{})
 	go func() { // ends before this function does
 		defer close(detached)
-		stop(a.keepAttached(streams))
+		err := w.publishFlows(ctx, flows)
+		if err == nil {
+			err = a.keepAttached(streams)
+		}
+		stop(err)
 	}()
 	<-ctx.Done()
 	a.startLeaving()
@@ -234,6 +245,9 @@ func (a *attachedWorker) takeJobs(jobs []*attach.Job) {
 			continue
 		}
 		j := &attachedJob{Job: job}
+		if f := job.GetFunction(); f != nil {
+			j.function = newFunctionJob(f)
+		}
 		j.ctx, j.cancel = context.WithCancelCause(a.jobs)
 		a.held[job.GetNumber()] = j
 		if len(job.GetTicket()) > 0 {
@@ -265,7 +279,11 @@ func (a *attachedWorker) startJob(j *attachedJob) bool {
 func (a *attachedWorker) carryOut(j *attachedJob) {
 	result := &attach.Result{Number: j.GetNumber(), Outcome: attach.Outcome_OUTCOME_CANCELED}
 	if a.worker.takeSlot(j.ctx) {
-		if a.startJob(j) {
+		switch {
+		case !a.startJob(j):
+		case j.function != nil:
+			a.carryFunction(j, result)
+		default:
 			a.callHandler(j, result)
 		}
 		a.worker.freeSlot()
@@ -333,7 +351,7 @@ func (a *attachedWorker) limitResult(r *attach.Result) {
 
 // resultBytes returns the approximate size of a result.
 func resultBytes(r *attach.Result) int {
-	return len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails()) + len(r.GetMetrics())
+	return len(r.GetOutput()) + len(r.GetError()) + len(r.GetDetails()) + len(r.GetMetrics()) + waitsBytes(r.GetGivenUp().GetWaits())
 }
 
 // finishJob keeps a result until the engine acknowledges it. The lock is held.

@@ -143,9 +143,14 @@ func (a *attachedWorker) newHello() *attach.Hello {
 	cfg := &a.worker.cfg
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.unsent = slices.Collect(maps.Values(a.finished))
-	return &attach.Hello{Protocol: protocol, Worker: cfg.ID, Services: a.services, Labels: cfg.Labels, Credits: uint32(cfg.Concurrency),
-		Session: a.session, Held: slices.Collect(maps.Keys(a.held)),
+	a.unsent, a.records = slices.Collect(maps.Values(a.finished)), a.records[:0]
+	for _, j := range a.held {
+		if j.function != nil && j.function.record != nil {
+			a.records = append(a.records, j.function.record)
+		}
+	}
+	return &attach.Hello{Protocol: protocol, Worker: cfg.ID, Services: a.services, Flows: a.flows, Labels: cfg.Labels,
+		Credits: uint32(cfg.Concurrency), Session: a.session, Held: slices.Collect(maps.Keys(a.held)),
 		Finished: slices.Collect(maps.Keys(a.finished)), Brought: a.broughtJobs()}
 }
 
@@ -177,7 +182,7 @@ func (a *attachedWorker) acceptWelcome(w *attach.Welcome) time.Duration {
 		}
 		clear(a.finished)
 		clear(a.tickets)
-		a.unsent, a.progress = nil, nil
+		a.unsent, a.progress, a.records = nil, nil, nil
 		a.closeIfDone()
 	}
 	a.session, a.maxMessage, a.grace = w.GetSession(), int(w.GetMostBytes()), time.Duration(w.GetGraceMs())*time.Millisecond
@@ -193,6 +198,8 @@ func (a *attachedWorker) readMessages(s *clientStream, m *attach.ToWorker, from 
 		a.cancelJobs(m.GetCanceled())
 		a.forgetResults(m.GetAcknowledged())
 		a.takeJobs(m.GetJobs())
+		a.takeSteps(m.GetSteps())
+		a.takeAnswers(m.GetAnswers())
 		if m.GetLeaving() {
 			a.worker.cfg.Logger.Info("member leaving", "server", from.address)
 			from.markLeaving()
@@ -256,11 +263,15 @@ func (a *attachedWorker) nextMessage(told *bool, beat bool) *attach.FromWorker {
 		m.Progress = append(m.Progress, a.progress[n])
 	}
 	a.progress = dropFirst(a.progress, n)
+	for n = 0; n < len(a.records) && len(a.progress) == 0 && fits(recordBytes(a.records[n])); n++ {
+		m.Records = append(m.Records, a.records[n])
+	}
+	a.records = dropFirst(a.records, n)
 	for n = 0; n < len(a.unsent) && len(a.progress) == 0 && fits(resultBytes(a.unsent[n])); n++ {
 		m.Results = append(m.Results, a.unsent[n])
 	}
 	a.unsent = dropFirst(a.unsent, n)
-	if len(m.GetProgress()) == 0 && len(m.GetResults()) == 0 && !m.GetLeaving() && !beat {
+	if len(m.GetProgress()) == 0 && len(m.GetRecords()) == 0 && len(m.GetResults()) == 0 && !m.GetLeaving() && !beat {
 		return nil
 	}
 	return m

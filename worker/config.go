@@ -62,6 +62,9 @@ type Config struct {
 	// NoteAfter is how long a pulled or attached job must run before the engine is informed that it
 	// is running; default 250 ms. Short jobs send no such message.
 	NoteAfter time.Duration
+	// KeepWarm is how long a function that waits stays in memory, so that it needs no replay when
+	// its wait ends soon; default 5 s. Negative: not at all. See HandleFlow.
+	KeepWarm time.Duration
 	// Logger receives errors and warnings, never the content of jobs; default slog.Default().
 	Logger *slog.Logger
 }
@@ -82,6 +85,7 @@ func (c Config) orDefault() Config {
 	c.Concurrency = max(cmp.Or(c.Concurrency, 64), 1)
 	c.Grace = max(cmp.Or(c.Grace, 10*time.Second), 0)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 5*time.Second)
+	c.KeepWarm = max(cmp.Or(c.KeepWarm, 5*time.Second), 0)
 	c.NoteAfter = cmp.Or(c.NoteAfter, 250*time.Millisecond)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c

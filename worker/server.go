@@ -55,7 +55,7 @@ func newEngineClient(cfg Config) *engineClient {
 
 func (s *engineClient) close() { s.client.CloseIdleConnections() }
 
-// statusError is any answer except 200 and 204.
+// statusError is any answer except 200, 201 and 204.
 type statusError struct {
 	status     int
 	text       string
@@ -188,7 +188,7 @@ func readAnswer(resp *http.Response, answer []byte, out any) error {
 	switch {
 	case resp.StatusCode == http.StatusNoContent:
 		return nil
-	case resp.StatusCode != http.StatusOK:
+	case resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated:
 		return readRefusal(resp, answer)
 	}
 	if err := experimental.Unmarshal(answer, out, asEncodingJSON); err != nil {

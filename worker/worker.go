@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/internal/flowfuncs"
 	"github.com/troupe-engine/troupe/job"
 )
 
@@ -29,13 +31,17 @@ type Worker struct {
 	claims     *claimKeeper
 	reports    *resultReporter
 	params     paramsCache
-	jobs       sync.WaitGroup // pulled jobs in progress
+	flows      *flowfuncs.Functions
+	// definitions of the functions that are flows, by name
+	definitions map[string]json.RawMessage
+	jobs        sync.WaitGroup // pulled jobs in progress
 }
 
 // New returns a worker without handlers.
 func New(cfg Config) *Worker {
 	cfg = cfg.orDefault()
-	w := &Worker{cfg: cfg, handlers: map[string]Handler{}, slots: make(chan struct{}, cfg.Concurrency)}
+	w := &Worker{cfg: cfg, handlers: map[string]Handler{}, definitions: map[string]json.RawMessage{},
+		flows: flowfuncs.New(cfg.KeepWarm), slots: make(chan struct{}, cfg.Concurrency)}
 	w.server = newEngineClient(cfg)
 	w.claims = newClaimKeeper(w)
 	w.reports = newReporter(w)
@@ -86,6 +92,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	if w.cfg.Attach {
 		return w.runAttached(ctx, services)
+	}
+	if len(w.definitions) > 0 {
+		return errors.New("worker: functions that are flows need a worker that attaches: set Attach")
 	}
 	if w.server.trustErr != nil {
 		return w.server.trustErr
@@ -168,6 +177,9 @@ func (w *Worker) drainJobs(push *pushServer, abandon context.CancelFunc) {
 // offeredServices returns the services to offer, sorted.
 func (w *Worker) offeredServices() ([]string, error) {
 	if len(w.cfg.Services) == 0 {
+		if len(w.handlers) == 0 && len(w.definitions) > 0 {
+			return nil, nil
+		}
 		if len(w.handlers) == 0 {
 			return nil, errors.New("worker: there is no handler, so there is nothing to offer")
 		}

@@ -110,10 +110,7 @@ func (f *Jobs) takeBatch(carrier string) []pendingErrand {
 		line.waiting = line.waiting[1:]
 		if !l.isVoid(f.cfg.Shards) {
 			line.away = append(line.away, l)
-			bytes += len(l.Job.Input) + len(l.Job.Params)
-			for j := range l.Ended {
-				bytes += len(l.Ended[j].Output)
-			}
+			bytes += l.Bytes()
 		}
 	}
 	if len(line.away) == 0 {

@@ -111,6 +111,11 @@ func (s *stage) runWorker(cfg worker.Config, handlers map[string]worker.Handler)
 	for service, h := range handlers {
 		w.Handle(service, h)
 	}
+	return s.run(w)
+}
+
+// run runs a worker until the test ends or the function is called.
+func (s *stage) run(w *worker.Worker) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
@@ -155,6 +160,20 @@ func (s *stage) knownWorkers() map[string]string {
 		found[w.ID] = w.Type
 	}
 	return found
+}
+
+// waits waits until a task waits for something of a kind.
+func (s *stage) waits(task, kind string) (text string) {
+	s.Helper()
+	require.Eventually(s, func() bool {
+		w, err := s.engine.Waiting(s.Context(), task)
+		if err != nil || len(w.Waits) != 1 || w.Waits[0].Kind != kind {
+			return false
+		}
+		text = w.Waits[0].Text
+		return true
+	}, patience, time.Millisecond)
+	return text
 }
 
 func (s *stage) publish(slug, definition string) {

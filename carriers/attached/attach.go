@@ -3,6 +3,7 @@ package attached
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -66,7 +67,10 @@ func checkHello(hello *attach.Hello) error {
 			"member version %d", hello.GetProtocol(), protocolVersion)
 	case hello.GetCredits() < 1 || hello.GetCredits() > maxCredits:
 		return flow.Errorf(flow.Invalid, "credits must be 1 to %d, are %d", maxCredits, hello.GetCredits())
-	case len(hello.GetServices()) == 0:
+	case slices.ContainsFunc(hello.GetServices(), func(name string) bool { return strings.HasPrefix(name, flowService("")) }):
+		return flow.Errorf(flow.Invalid, "services that begin with %q belong to functions that are flows: name these in flows",
+			flowService(""))
+	case len(hello.GetServices())+len(hello.GetFlows()) == 0:
 		return flow.Errorf(flow.Invalid, "a worker that offers no service gets no job: name its services")
 	}
 	return nil
@@ -114,7 +118,7 @@ func (s *Sessions) stopExpecting(hello *attach.Hello) {
 // isExpected reports whether a worker for such jobs is about to get a session.
 func (s *Sessions) isExpected(exec *flow.Exec) bool {
 	return slices.ContainsFunc(s.expected, func(h *attach.Hello) bool {
-		return slices.Contains(h.GetServices(), exec.Service) && hasAll(sortedUnique(h.GetLabels()), exec.Labels)
+		return slices.Contains(offeredServices(h), exec.Service) && hasAll(sortedUnique(h.GetLabels()), exec.Labels)
 	})
 }
 
@@ -123,7 +127,7 @@ func (s *Sessions) registerWorker(ctx context.Context, hello *attach.Hello) erro
 		return nil
 	}
 	err := s.opts.Workers.Register(ctx, persistence.Worker{ID: hello.GetWorker(), URL: "attached",
-		Type: "attached", Services: hello.GetServices(), Labels: hello.GetLabels()})
+		Type: "attached", Services: offeredServices(hello), Labels: hello.GetLabels()})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if k := s.workers[hello.GetWorker()]; k != nil {
@@ -180,7 +184,8 @@ func (s *Sessions) startSession(hello *attach.Hello, c *workerStream) (*workerSe
 	ses := &workerSession{sessions: s, id: uuid.NewString(), worker: hello.GetWorker(),
 		credits: int(hello.GetCredits()), grants: map[uint64]*jobGrant{}, stream: c, bringSignal: make(chan struct{}, 1)}
 	s.byID[ses.id] = ses
-	s.addToGroup(ses, sortedUnique(hello.GetServices()), sortedUnique(hello.GetLabels()))
+	s.addToGroup(ses, offeredServices(hello), sortedUnique(hello.GetLabels()))
+	s.releaseHeld()
 	s.updateMayServe()
 	c.welcome = s.newWelcome(ses, ses.acceptBrought(hello))
 	s.fillSession(ses)

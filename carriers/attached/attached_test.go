@@ -15,6 +15,7 @@ import (
 
 	"github.com/troupe-engine/troupe/actors"
 	"github.com/troupe-engine/troupe/api/wire/attach"
+	"github.com/troupe-engine/troupe/carriers"
 	"github.com/troupe-engine/troupe/carriers/attached"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/persistence"
@@ -37,6 +38,9 @@ type job struct {
 	given   int
 	input   []byte
 	begun   chan struct{} // may be nil
+
+	function *flow.FunctionCall // of a function that is a flow
+	host     carriers.FunctionHost
 }
 
 func newJob(n int, service string, labels ...string) *job {
@@ -46,8 +50,9 @@ func newJob(n int, service string, labels ...string) *job {
 func (j *job) Job() flow.Job {
 	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1,
 		Attempt: 1}, EnqueuedAt: j.at, Given: j.given, Input: j.input,
-		Exec: &flow.Exec{Type: cmp.Or(j.kind, flow.ExecRemote), Service: j.service, Labels: j.labels}}
+		Exec: &flow.Exec{Type: cmp.Or(j.kind, flow.ExecRemote), Service: j.service, Labels: j.labels}, Function: j.function}
 }
+func (j *job) FunctionHost() carriers.FunctionHost { return j.host }
 func (j *job) Of() (task string, at flow.Address) {
 	return fmt.Sprint("t", j.n), flow.Address{Node: "a", Visit: 1, Attempt: 1}
 }

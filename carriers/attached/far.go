@@ -99,6 +99,7 @@ func (s *Sessions) indexRemoteGroups() {
 		}
 	}
 	s.updateMayServe()
+	s.releaseHeld()
 }
 
 // freestRemote returns the matching group at another member with the most free credits; nil if none

@@ -96,9 +96,16 @@ func (s *Sessions) removeUnservable() (failed []carriers.Passage) {
 		if s.hasWorkerFor(l.exec) || s.isWorkerAwaited(l.exec) {
 			continue
 		}
-		delete(s.queues, key)
+		keep := l.jobs[:0:0]
 		for _, w := range l.jobs {
-			failed = append(failed, w.Passage)
+			if s.noteHeld(w.Passage, l.exec) {
+				failed = append(failed, w.Passage)
+			} else {
+				keep = append(keep, w)
+			}
+		}
+		if l.jobs = keep; len(keep) == 0 {
+			delete(s.queues, key)
 		}
 	}
 	return failed

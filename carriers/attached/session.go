@@ -43,10 +43,11 @@ type jobGrant struct {
 	sent      bool
 	task      string
 	at        flow.Address
-	log       Log         // nil if there is no output
-	broughtAs *broughtJob // how it was brought along; nil if it was not
-	doubted   bool        // withdrawn and asked for again since the worker's last message
-	brought   *broughtJob // brought along and not settled yet; nil if settled
+	log       Log            // nil if there is no output
+	broughtAs *broughtJob    // how it was brought along; nil if it was not
+	doubted   bool           // withdrawn and asked for again since the worker's last message
+	brought   *broughtJob    // brought along and not settled yet; nil if settled
+	function  *functionGrant // of a function that is a flow; nil for other jobs
 }
 
 // outbox holds the next messages to the worker.
@@ -54,7 +55,9 @@ type outbox struct {
 	jobs         []*jobGrant
 	acknowledged []uint64
 	canceled     []uint64
-	told         bool // the worker knows that the member leaves
+	answers      []*attach.FunctionAnswer
+	functions    []*jobGrant // functions with steps to send
+	told         bool        // the worker knows that the member leaves
 }
 
 // freeCredits returns the unused credits. A session without a stream takes no new jobs.
@@ -74,6 +77,9 @@ func (ses *workerSession) giveJob(p carriers.Passage, job *flow.Job) bool {
 	g := &jobGrant{session: ses, number: ses.lastNumber, passage: p, job: ses.jobFor(job, ses.lastNumber), task: job.Task, at: job.Address}
 	ses.grants[g.number], ses.sessions.held[p] = g, g
 	ses.outbox.jobs = append(ses.outbox.jobs, g)
+	if job.Function != nil {
+		g.beginFunction(p, job)
+	}
 	ses.sessions.updateFree(ses)
 	return true
 }
@@ -88,7 +94,7 @@ func (ses *workerSession) jobFor(j *flow.Job, number uint64) *attach.Job {
 	if j.Plan != nil {
 		job.Flow = j.Plan.FlowSlug
 	}
-	if ses.sessions.allowsRoaming() {
+	if ses.sessions.allowsRoaming() && j.Function == nil {
 		job.Ticket = ses.sessions.tickets.newTicket(job.GetId(), j.Given, j.EnqueuedAt)
 	}
 	return job
@@ -162,6 +168,9 @@ func (ses *workerSession) reconcileJobs(hello *attach.Hello) {
 		}
 	}
 	for _, g := range ses.grantsInOrder() {
+		if g.passage != nil {
+			g.resendSteps()
+		}
 		switch {
 		case has[g.number] || g.brought != nil:
 		case g.passage == nil:
@@ -203,7 +212,7 @@ func (ses *workerSession) releaseAll() (then unlockedActions) {
 		}
 		g.endLog()
 		if p := ses.removeGrant(g); p != nil {
-			parted := g.sent && s.shut && s.allowsRoaming() && !ses.leaving
+			parted := g.sent && s.shut && s.allowsRoaming() && !ses.leaving && g.function == nil
 			then.landings = append(then.landings,
 				reportedJob{p, flow.Report{Lost: true, Unbegun: !g.sent || s.isLeaving(),
 					Worker: ses.worker}, parted})

@@ -99,6 +99,7 @@ type Sessions struct {
 	bring   func(ctx context.Context, jobs engine.Orders) engine.Outcomes
 
 	creditSharing
+	heldFunctions
 	remoteMembers  map[string]*memberCredits // by incarnation of the member
 	remoteOffering map[string][]*remoteGroup // by service
 }
@@ -196,7 +197,7 @@ func (s *Sessions) Send(jobs []carriers.Passage) {
 			}
 		} else if g := s.freestRemote(job.Exec); g != nil {
 			passed = append(passed, s.passJob(g, p))
-		} else if s.canWait(p, job.Exec) {
+		} else if s.canWait(p, job.Exec) || !s.noteHeld(p, job.Exec) {
 			s.enqueueJob(p, &job)
 		} else {
 			failed = append(failed, p)
@@ -231,6 +232,8 @@ func refuseJobs(jobs []carriers.Passage) {
 		switch exec := p.Job().Exec; {
 		case exec.Type == flow.ExecPush, p.Foreign():
 			p.Land(flow.Report{Lost: true, Unbegun: true})
+		case exec.Type == flow.ExecCode:
+			p.Land(flow.Report{GivenUp: &flow.GivenUp{Reason: carriers.NoFlow(exec)}})
 		default:
 			p.Land(flow.Report{Error: carriers.NoWorker(exec)})
 		}
@@ -277,6 +280,7 @@ func (s *Sessions) Return() {
 	defer s.mu.Unlock()
 	s.away = false
 	s.markAllChanged()
+	s.releaseHeld()
 }
 
 func (s *Sessions) isLeaving() bool { return s.shut || s.away }

@@ -204,5 +204,5 @@ func (s *Sessions) isWorkerAwaited(exec *flow.Exec) bool {
 	case s.elapsedSince(s.opened) < s.opts.Patience && s.opts.Workers.Awaited(exec):
 		return true
 	}
-	return s.alive != nil && exec.Type == flow.ExecRemote && s.opts.Workers.Listed(exec)
+	return s.alive != nil && (exec.Type == flow.ExecRemote || exec.Type == flow.ExecCode) && s.opts.Workers.Listed(exec)
 }

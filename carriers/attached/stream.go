@@ -148,8 +148,8 @@ func (s *Sessions) nextMessage(ses *workerSession, c *workerStream) *attach.ToWo
 	out := &ses.outbox
 	m := &attach.ToWorker{Welcome: c.welcome, Acknowledged: out.acknowledged, Canceled: out.canceled}
 	c.welcome, out.acknowledged, out.canceled = nil, nil, nil
-	n := 0
-	for bytes := 0; n < len(out.jobs) && bytes < batchBytes; n++ {
+	n, bytes := 0, 0
+	for ; n < len(out.jobs) && bytes < batchBytes; n++ {
 		g := out.jobs[n]
 		if g.passage == nil { // it was withdrawn before it was sent
 			g.withdrawUnsent(m)
@@ -157,18 +157,29 @@ func (s *Sessions) nextMessage(ses *workerSession, c *workerStream) *attach.ToWo
 		}
 		g.sent = true
 		m.Jobs = append(m.Jobs, g.job)
-		bytes += len(g.job.GetInput()) + len(g.job.GetParams())
+		bytes += g.bytes()
 	}
 	if out.jobs = out.jobs[n:]; len(out.jobs) == 0 {
 		out.jobs = nil
 		m.Leaving = s.isLeaving() && !out.told // a worker that then moves has all its jobs
 		out.told = out.told || m.Leaving
+		out.addFunctions(m, bytes) // behind their jobs
 	}
 	s.fillSession(ses) // in place of withdrawn jobs
-	if m.Welcome == nil && len(m.GetJobs()) == 0 && len(m.GetAcknowledged()) == 0 && len(m.GetCanceled()) == 0 && !m.GetLeaving() {
+	if m.Welcome == nil && len(m.GetJobs()) == 0 && len(m.GetAcknowledged()) == 0 && len(m.GetCanceled()) == 0 && !m.GetLeaving() &&
+		len(m.GetAnswers()) == 0 && len(m.GetSteps()) == 0 {
 		return nil
 	}
 	return m
+}
+
+// bytes returns the approximate size of a job in a message.
+func (g *jobGrant) bytes() int {
+	size := len(g.job.GetInput()) + len(g.job.GetParams())
+	for _, s := range g.job.GetFunction().GetSteps() {
+		size += stepBytes(s)
+	}
+	return size
 }
 
 // withdrawUnsent withdraws a job that was never sent to the worker, so there is nothing to cancel.
@@ -217,7 +228,10 @@ func (s *Sessions) handleMessage(ses *workerSession, c *workerStream, m *attach.
 	for _, p := range m.GetProgress() {
 		s.takeProgress(ses, p)
 	}
-	if len(ses.outbox.acknowledged)+len(m.GetResults()) > maxUnread {
+	for _, r := range m.GetRecords() {
+		ses.takeRecord(r)
+	}
+	if len(ses.outbox.acknowledged)+len(m.GetResults())+len(ses.outbox.answers) > maxUnread {
 		c.stream.HangUp() // the worker does not read its messages
 	}
 	for _, r := range m.GetResults() {
@@ -241,7 +255,8 @@ const ackDelay = 5 * time.Millisecond
 // because the worker only frees memory with them. The caller holds the lock.
 func (s *Sessions) wakeIfNeeded(ses *workerSession, c *workerStream) {
 	switch {
-	case len(ses.outbox.jobs) > 0 || len(ses.outbox.canceled) > 0 || ses.leaving || s.isLeaving() || c.welcome != nil:
+	case len(ses.outbox.jobs) > 0 || len(ses.outbox.canceled) > 0 || len(ses.outbox.answers) > 0,
+		ses.leaving || s.isLeaving() || c.welcome != nil:
 		c.wakeWriter()
 	case len(ses.outbox.acknowledged) > 0 && !c.ackScheduled:
 		c.ackScheduled = true
@@ -273,7 +288,7 @@ func (ses *workerSession) finishJob(r *attach.Result) (reportedJob, bool) {
 		g.endLog()
 		return reportedJob{}, false
 	}
-	l := reportedJob{Passage: p, report: ses.toReport(r)}
+	l := reportedJob{Passage: p, report: g.toReport(r)}
 	if g.log != nil {
 		ses.sessions.done.Run(func() {
 			l.report.Log = g.log.Close()
@@ -285,8 +300,13 @@ func (ses *workerSession) finishJob(r *attach.Result) (reportedJob, bool) {
 }
 
 // toReport converts a result to a report. Jobs that a leaving worker returns do not count as lost.
-func (ses *workerSession) toReport(r *attach.Result) flow.Report {
+func (g *jobGrant) toReport(r *attach.Result) flow.Report {
+	ses := g.session
 	report := flow.Report{Worker: ses.worker, URL: "attached", Metrics: r.GetMetrics()}
+	if report.GivenUp = g.givenUpBy(r); report.GivenUp != nil {
+		report.Output = r.GetOutput()
+		return report
+	}
 	switch r.GetOutcome() {
 	case attach.Outcome_OUTCOME_COMPLETED:
 		report.Output = r.GetOutput()

@@ -42,6 +42,12 @@ func (f *Functions) DropWaiting() { f.warm.dropAll() }
 // Register adds a function. A later one of the same name replaces it.
 func (f *Functions) Register(name string, fn Func) { f.funcs.Store(name, fn) }
 
+// Has reports whether there is a function of a name.
+func (f *Functions) Has(name string) bool {
+	_, ok := f.funcs.Load(name)
+	return ok
+}
+
 // Call is the call of a function for one delivery of its job.
 type Call struct {
 	functions *Functions
@@ -119,7 +125,8 @@ func (c *Call) Run(ctx context.Context, d Delivery) Result {
 		c.functions.warm.addFunction(c.job, talk)
 	}
 	if len(o.Unasked) > 0 && d.Job.Log != nil {
-		_, _ = fmt.Fprintf(d.Job.Log, "the code did not ask for these recorded steps: %s\n", strings.Join(o.Unasked, ", ")) // a log never fails
+		// a log never fails
+		_, _ = fmt.Fprintf(d.Job.Log, "the code did not ask for these recorded steps: %s\n", strings.Join(o.Unasked, ", "))
 	}
 	return resultOf(o)
 }

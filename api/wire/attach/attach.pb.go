@@ -40,6 +40,9 @@ const (
 	Outcome_OUTCOME_RETURNED Outcome = 3
 	// OUTCOME_CANCELED answers a cancellation: the worker has stopped the job.
 	Outcome_OUTCOME_CANCELED Outcome = 4
+	// OUTCOME_GIVEN_UP gives up a function that is a flow and has not ended. The job is delivered
+	// again, to this worker or another one.
+	Outcome_OUTCOME_GIVEN_UP Outcome = 5
 )
 
 // Enum value maps for Outcome.
@@ -50,6 +53,7 @@ var (
 		2: "OUTCOME_FAILED",
 		3: "OUTCOME_RETURNED",
 		4: "OUTCOME_CANCELED",
+		5: "OUTCOME_GIVEN_UP",
 	}
 	Outcome_value = map[string]int32{
 		"OUTCOME_UNSPECIFIED": 0,
@@ -57,6 +61,7 @@ var (
 		"OUTCOME_FAILED":      2,
 		"OUTCOME_RETURNED":    3,
 		"OUTCOME_CANCELED":    4,
+		"OUTCOME_GIVEN_UP":    5,
 	}
 )
 
@@ -87,6 +92,70 @@ func (Outcome) EnumDescriptor() ([]byte, []int) {
 	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{0}
 }
 
+// RecordOutcome is what became of a record.
+type RecordOutcome int32
+
+const (
+	// RECORD_OUTCOME_UNSPECIFIED counts as refused.
+	RecordOutcome_RECORD_OUTCOME_UNSPECIFIED RecordOutcome = 0
+	// RECORD_OUTCOME_STORED lets the function go on.
+	RecordOutcome_RECORD_OUTCOME_STORED RecordOutcome = 1
+	// RECORD_OUTCOME_STOPS means that it is stored, but the function stops: its task is paused. The
+	// worker gives it up.
+	RecordOutcome_RECORD_OUTCOME_STOPS RecordOutcome = 2
+	// RECORD_OUTCOME_OVER means that the function is no longer needed here, or that another worker has
+	// it. The worker stops it.
+	RecordOutcome_RECORD_OUTCOME_OVER RecordOutcome = 3
+	// RECORD_OUTCOME_REFUSED means that the results can never be stored, for example because one is
+	// too large.
+	RecordOutcome_RECORD_OUTCOME_REFUSED RecordOutcome = 4
+)
+
+// Enum value maps for RecordOutcome.
+var (
+	RecordOutcome_name = map[int32]string{
+		0: "RECORD_OUTCOME_UNSPECIFIED",
+		1: "RECORD_OUTCOME_STORED",
+		2: "RECORD_OUTCOME_STOPS",
+		3: "RECORD_OUTCOME_OVER",
+		4: "RECORD_OUTCOME_REFUSED",
+	}
+	RecordOutcome_value = map[string]int32{
+		"RECORD_OUTCOME_UNSPECIFIED": 0,
+		"RECORD_OUTCOME_STORED":      1,
+		"RECORD_OUTCOME_STOPS":       2,
+		"RECORD_OUTCOME_OVER":        3,
+		"RECORD_OUTCOME_REFUSED":     4,
+	}
+)
+
+func (x RecordOutcome) Enum() *RecordOutcome {
+	p := new(RecordOutcome)
+	*p = x
+	return p
+}
+
+func (x RecordOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RecordOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_api_wire_attach_attach_proto_enumTypes[1].Descriptor()
+}
+
+func (RecordOutcome) Type() protoreflect.EnumType {
+	return &file_api_wire_attach_attach_proto_enumTypes[1]
+}
+
+func (x RecordOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RecordOutcome.Descriptor instead.
+func (RecordOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{1}
+}
+
 // FromWorker is a message of a worker. It may contain any of these parts. An empty message is a
 // heartbeat. The worker sends one if it has sent nothing else for Welcome.heartbeat_ms.
 type FromWorker struct {
@@ -100,7 +169,9 @@ type FromWorker struct {
 	Progress []*Progress `protobuf:"bytes,3,rep,name=progress,proto3" json:"progress,omitempty"`
 	// leaving announces that the worker ends: it gets no more jobs, and its session ends with the
 	// stream.
-	Leaving       bool `protobuf:"varint,4,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Leaving bool `protobuf:"varint,4,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	// records report results and waits of functions that are flows.
+	Records       []*FunctionRecord `protobuf:"bytes,60,rep,name=records,proto3" json:"records,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -163,6 +234,13 @@ func (x *FromWorker) GetLeaving() bool {
 	return false
 }
 
+func (x *FromWorker) GetRecords() []*FunctionRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
 // Hello introduces a worker that is new or reconnects.
 type Hello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -189,7 +267,10 @@ type Hello struct {
 	// brought describes the jobs in held and finished for a member that does not know the session:
 	// another member, or one that has restarted. At most 10,000 count. Jobs that are not described
 	// are given up.
-	Brought       []*Brought `protobuf:"bytes,9,rep,name=brought,proto3" json:"brought,omitempty"`
+	Brought []*Brought `protobuf:"bytes,9,rep,name=brought,proto3" json:"brought,omitempty"`
+	// flows are the names of the functions that are flows and that the worker carries out. A worker
+	// that has flows needs no services.
+	Flows         []string `protobuf:"bytes,60,rep,name=flows,proto3" json:"flows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -287,6 +368,13 @@ func (x *Hello) GetBrought() []*Brought {
 	return nil
 }
 
+func (x *Hello) GetFlows() []string {
+	if x != nil {
+		return x.Flows
+	}
+	return nil
+}
+
 // Brought is a job that a worker has from another session.
 type Brought struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -366,7 +454,9 @@ type Result struct {
 	Details []byte `protobuf:"bytes,6,opt,name=details,proto3" json:"details,omitempty"`
 	// metrics are numbers that the job reports about itself, as a JSON list of
 	// {name, labels, count, sum, last}; empty for none.
-	Metrics       []byte `protobuf:"bytes,7,opt,name=metrics,proto3" json:"metrics,omitempty"`
+	Metrics []byte `protobuf:"bytes,7,opt,name=metrics,proto3" json:"metrics,omitempty"`
+	// given_up describes a function with OUTCOME_GIVEN_UP.
+	GivenUp       *FunctionGivenUp `protobuf:"bytes,60,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -446,6 +536,13 @@ func (x *Result) GetDetails() []byte {
 func (x *Result) GetMetrics() []byte {
 	if x != nil {
 		return x.Metrics
+	}
+	return nil
+}
+
+func (x *Result) GetGivenUp() *FunctionGivenUp {
+	if x != nil {
+		return x.GivenUp
 	}
 	return nil
 }
@@ -614,7 +711,11 @@ type ToWorker struct {
 	// leaving announces that the member ends: the worker gets no more jobs. If the worker knows
 	// another member and grace_ms is not 0, it goes there at once with its jobs. Otherwise it finishes
 	// what it can until the stream ends, and brings the rest when it reconnects.
-	Leaving       bool `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Leaving bool `protobuf:"varint,5,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	// answers are those to records of functions.
+	Answers []*FunctionAnswer `protobuf:"bytes,60,rep,name=answers,proto3" json:"answers,omitempty"`
+	// steps are further recorded steps of functions that the worker has.
+	Steps         []*FunctionSteps `protobuf:"bytes,61,rep,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -682,6 +783,20 @@ func (x *ToWorker) GetLeaving() bool {
 		return x.Leaving
 	}
 	return false
+}
+
+func (x *ToWorker) GetAnswers() []*FunctionAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+func (x *ToWorker) GetSteps() []*FunctionSteps {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
 }
 
 // Welcome begins or continues a session.
@@ -816,7 +931,9 @@ type Job struct {
 	// job belong below it.
 	Trace string `protobuf:"bytes,14,opt,name=trace,proto3" json:"trace,omitempty"`
 	// labels are the labels that the job requires. Its worker has all of them.
-	Labels        []string `protobuf:"bytes,16,rep,name=labels,proto3" json:"labels,omitempty"`
+	Labels []string `protobuf:"bytes,16,rep,name=labels,proto3" json:"labels,omitempty"`
+	// function is set for a function that is a flow; see Hello.flows.
+	Function      *Function `protobuf:"bytes,60,opt,name=function,proto3" json:"function,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -963,17 +1080,632 @@ func (x *Job) GetLabels() []string {
 	return nil
 }
 
+func (x *Job) GetFunction() *Function {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+// Function is the job of a function that is a flow. The worker calls the function from its
+// beginning and answers its recorded steps from the history.
+//
+// It reports each further step with a record, and goes on behind the step when the record is
+// answered. It sends one record at a time for each job. A function that only waits is given up: its
+// job ends, and is delivered again with a longer history when one of its waits ends.
+type Function struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name of the function, one of Hello.flows.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// steps are the recorded steps, in their order.
+	Steps []*FunctionStep `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	// more_steps is the number of further recorded steps, which follow in ToWorker.steps. The worker
+	// calls the function when it has all of them.
+	MoreSteps uint64 `protobuf:"varint,3,opt,name=more_steps,json=moreSteps,proto3" json:"more_steps,omitempty"`
+	// undoes means that the worker repeats the history and then undoes the work: the task is being
+	// canceled, or its time is over.
+	Undoes        bool `protobuf:"varint,4,opt,name=undoes,proto3" json:"undoes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Function) Reset() {
+	*x = Function{}
+	mi := &file_api_wire_attach_attach_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Function) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Function) ProtoMessage() {}
+
+func (x *Function) ProtoReflect() protoreflect.Message {
+	mi := &file_api_wire_attach_attach_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Function.ProtoReflect.Descriptor instead.
+func (*Function) Descriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Function) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Function) GetSteps() []*FunctionStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *Function) GetMoreSteps() uint64 {
+	if x != nil {
+		return x.MoreSteps
+	}
+	return 0
+}
+
+func (x *Function) GetUndoes() bool {
+	if x != nil {
+		return x.Undoes
+	}
+	return false
+}
+
+// FunctionStep is a step of a function with its result.
+type FunctionStep struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name with the names of the branches that it is in, such as "pack/3/wrap".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// use is the number of the step among those with its name, from 1.
+	Use uint32 `protobuf:"varint,2,opt,name=use,proto3" json:"use,omitempty"`
+	// kind is "do", "now", "version", "undo", "race" or "set", or the kind of a wait that has ended.
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// hash of its input; empty if it records none.
+	Hash string `protobuf:"bytes,4,opt,name=hash,proto3" json:"hash,omitempty"`
+	// output is JSON; empty means null.
+	Output []byte `protobuf:"bytes,5,opt,name=output,proto3" json:"output,omitempty"`
+	// error is the reason of its failure; empty if it succeeded.
+	Error string `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"`
+	// details of the error are JSON; empty for none.
+	Details []byte `protobuf:"bytes,7,opt,name=details,proto3" json:"details,omitempty"`
+	// tries is how often it ran.
+	Tries uint32 `protobuf:"varint,8,opt,name=tries,proto3" json:"tries,omitempty"`
+	// started_at_ms and ended_at_ms are Unix milliseconds. The end is set by the member.
+	StartedAtMs   int64 `protobuf:"varint,9,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"`
+	EndedAtMs     int64 `protobuf:"varint,10,opt,name=ended_at_ms,json=endedAtMs,proto3" json:"ended_at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FunctionStep) Reset() {
+	*x = FunctionStep{}
+	mi := &file_api_wire_attach_attach_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FunctionStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FunctionStep) ProtoMessage() {}
+
+func (x *FunctionStep) ProtoReflect() protoreflect.Message {
+	mi := &file_api_wire_attach_attach_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FunctionStep.ProtoReflect.Descriptor instead.
+func (*FunctionStep) Descriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *FunctionStep) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FunctionStep) GetUse() uint32 {
+	if x != nil {
+		return x.Use
+	}
+	return 0
+}
+
+func (x *FunctionStep) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *FunctionStep) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *FunctionStep) GetOutput() []byte {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+func (x *FunctionStep) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *FunctionStep) GetDetails() []byte {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *FunctionStep) GetTries() uint32 {
+	if x != nil {
+		return x.Tries
+	}
+	return 0
+}
+
+func (x *FunctionStep) GetStartedAtMs() int64 {
+	if x != nil {
+		return x.StartedAtMs
+	}
+	return 0
+}
+
+func (x *FunctionStep) GetEndedAtMs() int64 {
+	if x != nil {
+		return x.EndedAtMs
+	}
+	return 0
+}
+
+// FunctionWait is something that a function waits for. It ends with a recorded step of the same
+// name, use and kind.
+type FunctionWait struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Use   uint32                 `protobuf:"varint,2,opt,name=use,proto3" json:"use,omitempty"`
+	// kind is "sleep", "retry", "signal" or "approval".
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// key that ends a signal or an approval.
+	Key string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
+	// duration_ms is its duration, or the limit of a signal or an approval; 0 for none.
+	DurationMs int64 `protobuf:"varint,5,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
+	// question is that of an approval, as JSON: text, form, assignees, show and values.
+	Question []byte `protobuf:"bytes,6,opt,name=question,proto3" json:"question,omitempty"`
+	// tries and error are those of a step that is tried again, for a retry.
+	Tries         uint32 `protobuf:"varint,7,opt,name=tries,proto3" json:"tries,omitempty"`
+	Error         string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FunctionWait) Reset() {
+	*x = FunctionWait{}
+	mi := &file_api_wire_attach_attach_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FunctionWait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FunctionWait) ProtoMessage() {}
+
+func (x *FunctionWait) ProtoReflect() protoreflect.Message {
+	mi := &file_api_wire_attach_attach_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FunctionWait.ProtoReflect.Descriptor instead.
+func (*FunctionWait) Descriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *FunctionWait) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FunctionWait) GetUse() uint32 {
+	if x != nil {
+		return x.Use
+	}
+	return 0
+}
+
+func (x *FunctionWait) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *FunctionWait) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *FunctionWait) GetDurationMs() int64 {
+	if x != nil {
+		return x.DurationMs
+	}
+	return 0
+}
+
+func (x *FunctionWait) GetQuestion() []byte {
+	if x != nil {
+		return x.Question
+	}
+	return nil
+}
+
+func (x *FunctionWait) GetTries() uint32 {
+	if x != nil {
+		return x.Tries
+	}
+	return 0
+}
+
+func (x *FunctionWait) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// FunctionRecord reports results of steps, and waits that begin while the function goes on in other
+// branches. The worker sends it again on the next stream until it is answered.
+type FunctionRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// number of the job.
+	Number uint64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// turn is the number of the record among those of the job, from 1.
+	Turn  uint64          `protobuf:"varint,2,opt,name=turn,proto3" json:"turn,omitempty"`
+	Steps []*FunctionStep `protobuf:"bytes,3,rep,name=steps,proto3" json:"steps,omitempty"`
+	Waits []*FunctionWait `protobuf:"bytes,4,rep,name=waits,proto3" json:"waits,omitempty"`
+	// seen is the number of steps that the worker has of the job, beside those in the job itself.
+	Seen          uint64 `protobuf:"varint,5,opt,name=seen,proto3" json:"seen,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FunctionRecord) Reset() {
+	*x = FunctionRecord{}
+	mi := &file_api_wire_attach_attach_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FunctionRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FunctionRecord) ProtoMessage() {}
+
+func (x *FunctionRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_api_wire_attach_attach_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FunctionRecord.ProtoReflect.Descriptor instead.
+func (*FunctionRecord) Descriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *FunctionRecord) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *FunctionRecord) GetTurn() uint64 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
+}
+
+func (x *FunctionRecord) GetSteps() []*FunctionStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *FunctionRecord) GetWaits() []*FunctionWait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+func (x *FunctionRecord) GetSeen() uint64 {
+	if x != nil {
+		return x.Seen
+	}
+	return 0
+}
+
+// FunctionAnswer answers a record.
+type FunctionAnswer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// number of the job, and turn of the record.
+	Number  uint64        `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Turn    uint64        `protobuf:"varint,2,opt,name=turn,proto3" json:"turn,omitempty"`
+	Outcome RecordOutcome `protobuf:"varint,3,opt,name=outcome,proto3,enum=troupe.attach.v1.RecordOutcome" json:"outcome,omitempty"`
+	// error is the reason of a refusal.
+	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FunctionAnswer) Reset() {
+	*x = FunctionAnswer{}
+	mi := &file_api_wire_attach_attach_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FunctionAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FunctionAnswer) ProtoMessage() {}
+
+func (x *FunctionAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_api_wire_attach_attach_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FunctionAnswer.ProtoReflect.Descriptor instead.
+func (*FunctionAnswer) Descriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *FunctionAnswer) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *FunctionAnswer) GetTurn() uint64 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
+}
+
+func (x *FunctionAnswer) GetOutcome() RecordOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return RecordOutcome_RECORD_OUTCOME_UNSPECIFIED
+}
+
+func (x *FunctionAnswer) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// FunctionSteps are recorded steps of a function that its worker has. They continue the history in
+// its job. Behind that they are the ends of waits while the function goes on in other branches. An
+// end may come several times, or for a wait that the function does not know.
+type FunctionSteps struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// number of the job.
+	Number uint64          `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Steps  []*FunctionStep `protobuf:"bytes,2,rep,name=steps,proto3" json:"steps,omitempty"`
+	// first is the number of steps of the job that came before these, beside those in the job itself.
+	// The worker ignores steps that it has. On a new stream the member sends again what the worker has
+	// not seen by a record.
+	First         uint64 `protobuf:"varint,3,opt,name=first,proto3" json:"first,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FunctionSteps) Reset() {
+	*x = FunctionSteps{}
+	mi := &file_api_wire_attach_attach_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FunctionSteps) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FunctionSteps) ProtoMessage() {}
+
+func (x *FunctionSteps) ProtoReflect() protoreflect.Message {
+	mi := &file_api_wire_attach_attach_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FunctionSteps.ProtoReflect.Descriptor instead.
+func (*FunctionSteps) Descriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *FunctionSteps) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *FunctionSteps) GetSteps() []*FunctionStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *FunctionSteps) GetFirst() uint64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+// FunctionGivenUp is how a function stopped that has not ended.
+type FunctionGivenUp struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// reason holds the function until the task is retried or code changes, such as a code that does
+	// not fit the history.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// waits are all waits of a function that only waits.
+	Waits []*FunctionWait `protobuf:"bytes,2,rep,name=waits,proto3" json:"waits,omitempty"`
+	// restarts means that the function begins anew, without its recorded steps. The output of the
+	// result is its next input.
+	Restarts bool `protobuf:"varint,3,opt,name=restarts,proto3" json:"restarts,omitempty"`
+	// paused means that it stopped because of RECORD_OUTCOME_STOPS.
+	Paused        bool `protobuf:"varint,4,opt,name=paused,proto3" json:"paused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FunctionGivenUp) Reset() {
+	*x = FunctionGivenUp{}
+	mi := &file_api_wire_attach_attach_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FunctionGivenUp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FunctionGivenUp) ProtoMessage() {}
+
+func (x *FunctionGivenUp) ProtoReflect() protoreflect.Message {
+	mi := &file_api_wire_attach_attach_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FunctionGivenUp.ProtoReflect.Descriptor instead.
+func (*FunctionGivenUp) Descriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *FunctionGivenUp) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *FunctionGivenUp) GetWaits() []*FunctionWait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+func (x *FunctionGivenUp) GetRestarts() bool {
+	if x != nil {
+		return x.Restarts
+	}
+	return false
+}
+
+func (x *FunctionGivenUp) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
 var File_api_wire_attach_attach_proto protoreflect.FileDescriptor
 
 const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\n" +
-	"\x1capi/wire/attach/attach.proto\x12\x10troupe.attach.v1\"\xc1\x01\n" +
+	"\x1capi/wire/attach/attach.proto\x12\x10troupe.attach.v1\"\xfd\x01\n" +
 	"\n" +
 	"FromWorker\x12-\n" +
 	"\x05hello\x18\x01 \x01(\v2\x17.troupe.attach.v1.HelloR\x05hello\x122\n" +
 	"\aresults\x18\x02 \x03(\v2\x18.troupe.attach.v1.ResultR\aresults\x126\n" +
 	"\bprogress\x18\x03 \x03(\v2\x1a.troupe.attach.v1.ProgressR\bprogress\x12\x18\n" +
-	"\aleaving\x18\x04 \x01(\bR\aleaving\"\x88\x02\n" +
+	"\aleaving\x18\x04 \x01(\bR\aleaving\x12:\n" +
+	"\arecords\x18< \x03(\v2 .troupe.attach.v1.FunctionRecordR\arecords\"\x9e\x02\n" +
 	"\x05Hello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\tR\x06worker\x12\x1a\n" +
@@ -983,11 +1715,12 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\asession\x18\x06 \x01(\tR\asession\x12\x12\n" +
 	"\x04held\x18\a \x03(\x04R\x04held\x12\x1a\n" +
 	"\bfinished\x18\b \x03(\x04R\bfinished\x123\n" +
-	"\abrought\x18\t \x03(\v2\x19.troupe.attach.v1.BroughtR\abrought\"I\n" +
+	"\abrought\x18\t \x03(\v2\x19.troupe.attach.v1.BroughtR\abrought\x12\x14\n" +
+	"\x05flows\x18< \x03(\tR\x05flows\"I\n" +
 	"\aBrought\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
-	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xcd\x01\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\x8b\x02\n" +
 	"\x06Result\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x123\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x19.troupe.attach.v1.OutcomeR\aoutcome\x12\x16\n" +
@@ -995,7 +1728,8 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\x05error\x18\x04 \x01(\tR\x05error\x12\x14\n" +
 	"\x05fatal\x18\x05 \x01(\bR\x05fatal\x12\x18\n" +
 	"\adetails\x18\x06 \x01(\fR\adetails\x12\x18\n" +
-	"\ametrics\x18\a \x01(\fR\ametrics\"\x83\x01\n" +
+	"\ametrics\x18\a \x01(\fR\ametrics\x12<\n" +
+	"\bgiven_up\x18< \x01(\v2!.troupe.attach.v1.FunctionGivenUpR\agivenUp\"\x83\x01\n" +
 	"\bProgress\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1f\n" +
 	"\vstatus_text\x18\x02 \x01(\tR\n" +
@@ -1006,13 +1740,15 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x12\n" +
-	"\x04part\x18\x04 \x01(\bR\x04part\"\xc4\x01\n" +
+	"\x04part\x18\x04 \x01(\bR\x04part\"\xb7\x02\n" +
 	"\bToWorker\x123\n" +
 	"\awelcome\x18\x01 \x01(\v2\x19.troupe.attach.v1.WelcomeR\awelcome\x12)\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x15.troupe.attach.v1.JobR\x04jobs\x12\"\n" +
 	"\facknowledged\x18\x03 \x03(\x04R\facknowledged\x12\x1a\n" +
 	"\bcanceled\x18\x04 \x03(\x04R\bcanceled\x12\x18\n" +
-	"\aleaving\x18\x05 \x01(\bR\aleaving\"\xb6\x01\n" +
+	"\aleaving\x18\x05 \x01(\bR\aleaving\x12:\n" +
+	"\aanswers\x18< \x03(\v2 .troupe.attach.v1.FunctionAnswerR\aanswers\x125\n" +
+	"\x05steps\x18= \x03(\v2\x1f.troupe.attach.v1.FunctionStepsR\x05steps\"\xb6\x01\n" +
 	"\aWelcome\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x18\n" +
@@ -1020,7 +1756,7 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\fheartbeat_ms\x18\x04 \x01(\rR\vheartbeatMs\x12\x19\n" +
 	"\bgrace_ms\x18\x05 \x01(\rR\agraceMs\x12\x1d\n" +
 	"\n" +
-	"most_bytes\x18\x06 \x01(\x04R\tmostBytes\"\xec\x02\n" +
+	"most_bytes\x18\x06 \x01(\x04R\tmostBytes\"\xa4\x03\n" +
 	"\x03Job\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
@@ -1039,13 +1775,69 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\n" +
 	"timeout_ms\x18\f \x01(\x03R\ttimeoutMs\x12\x14\n" +
 	"\x05trace\x18\x0e \x01(\tR\x05trace\x12\x16\n" +
-	"\x06labels\x18\x10 \x03(\tR\x06labels*y\n" +
+	"\x06labels\x18\x10 \x03(\tR\x06labels\x126\n" +
+	"\bfunction\x18< \x01(\v2\x1a.troupe.attach.v1.FunctionR\bfunction\"\x8b\x01\n" +
+	"\bFunction\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x124\n" +
+	"\x05steps\x18\x02 \x03(\v2\x1e.troupe.attach.v1.FunctionStepR\x05steps\x12\x1d\n" +
+	"\n" +
+	"more_steps\x18\x03 \x01(\x04R\tmoreSteps\x12\x16\n" +
+	"\x06undoes\x18\x04 \x01(\bR\x06undoes\"\xfe\x01\n" +
+	"\fFunctionStep\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03use\x18\x02 \x01(\rR\x03use\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04hash\x18\x04 \x01(\tR\x04hash\x12\x16\n" +
+	"\x06output\x18\x05 \x01(\fR\x06output\x12\x14\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\x12\x18\n" +
+	"\adetails\x18\a \x01(\fR\adetails\x12\x14\n" +
+	"\x05tries\x18\b \x01(\rR\x05tries\x12\"\n" +
+	"\rstarted_at_ms\x18\t \x01(\x03R\vstartedAtMs\x12\x1e\n" +
+	"\vended_at_ms\x18\n" +
+	" \x01(\x03R\tendedAtMs\"\xc3\x01\n" +
+	"\fFunctionWait\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03use\x18\x02 \x01(\rR\x03use\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\tR\x03key\x12\x1f\n" +
+	"\vduration_ms\x18\x05 \x01(\x03R\n" +
+	"durationMs\x12\x1a\n" +
+	"\bquestion\x18\x06 \x01(\fR\bquestion\x12\x14\n" +
+	"\x05tries\x18\a \x01(\rR\x05tries\x12\x14\n" +
+	"\x05error\x18\b \x01(\tR\x05error\"\xbc\x01\n" +
+	"\x0eFunctionRecord\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
+	"\x04turn\x18\x02 \x01(\x04R\x04turn\x124\n" +
+	"\x05steps\x18\x03 \x03(\v2\x1e.troupe.attach.v1.FunctionStepR\x05steps\x124\n" +
+	"\x05waits\x18\x04 \x03(\v2\x1e.troupe.attach.v1.FunctionWaitR\x05waits\x12\x12\n" +
+	"\x04seen\x18\x05 \x01(\x04R\x04seen\"\x8d\x01\n" +
+	"\x0eFunctionAnswer\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
+	"\x04turn\x18\x02 \x01(\x04R\x04turn\x129\n" +
+	"\aoutcome\x18\x03 \x01(\x0e2\x1f.troupe.attach.v1.RecordOutcomeR\aoutcome\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"s\n" +
+	"\rFunctionSteps\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x124\n" +
+	"\x05steps\x18\x02 \x03(\v2\x1e.troupe.attach.v1.FunctionStepR\x05steps\x12\x14\n" +
+	"\x05first\x18\x03 \x01(\x04R\x05first\"\x93\x01\n" +
+	"\x0fFunctionGivenUp\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x124\n" +
+	"\x05waits\x18\x02 \x03(\v2\x1e.troupe.attach.v1.FunctionWaitR\x05waits\x12\x1a\n" +
+	"\brestarts\x18\x03 \x01(\bR\brestarts\x12\x16\n" +
+	"\x06paused\x18\x04 \x01(\bR\x06paused*\x8f\x01\n" +
 	"\aOutcome\x12\x17\n" +
 	"\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11OUTCOME_COMPLETED\x10\x01\x12\x12\n" +
 	"\x0eOUTCOME_FAILED\x10\x02\x12\x14\n" +
 	"\x10OUTCOME_RETURNED\x10\x03\x12\x14\n" +
-	"\x10OUTCOME_CANCELED\x10\x042Q\n" +
+	"\x10OUTCOME_CANCELED\x10\x04\x12\x14\n" +
+	"\x10OUTCOME_GIVEN_UP\x10\x05*\x99\x01\n" +
+	"\rRecordOutcome\x12\x1e\n" +
+	"\x1aRECORD_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15RECORD_OUTCOME_STORED\x10\x01\x12\x18\n" +
+	"\x14RECORD_OUTCOME_STOPS\x10\x02\x12\x17\n" +
+	"\x13RECORD_OUTCOME_OVER\x10\x03\x12\x1a\n" +
+	"\x16RECORD_OUTCOME_REFUSED\x10\x042Q\n" +
 	"\aWorkers\x12F\n" +
 	"\x06Attach\x12\x1c.troupe.attach.v1.FromWorker\x1a\x1a.troupe.attach.v1.ToWorker(\x010\x01B1Z/github.com/troupe-engine/troupe/api/wire/attachb\x06proto3"
 
@@ -1061,36 +1853,55 @@ func file_api_wire_attach_attach_proto_rawDescGZIP() []byte {
 	return file_api_wire_attach_attach_proto_rawDescData
 }
 
-var file_api_wire_attach_attach_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_api_wire_attach_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_api_wire_attach_attach_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_api_wire_attach_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_api_wire_attach_attach_proto_goTypes = []any{
-	(Outcome)(0),       // 0: troupe.attach.v1.Outcome
-	(*FromWorker)(nil), // 1: troupe.attach.v1.FromWorker
-	(*Hello)(nil),      // 2: troupe.attach.v1.Hello
-	(*Brought)(nil),    // 3: troupe.attach.v1.Brought
-	(*Result)(nil),     // 4: troupe.attach.v1.Result
-	(*Progress)(nil),   // 5: troupe.attach.v1.Progress
-	(*Line)(nil),       // 6: troupe.attach.v1.Line
-	(*ToWorker)(nil),   // 7: troupe.attach.v1.ToWorker
-	(*Welcome)(nil),    // 8: troupe.attach.v1.Welcome
-	(*Job)(nil),        // 9: troupe.attach.v1.Job
+	(Outcome)(0),            // 0: troupe.attach.v1.Outcome
+	(RecordOutcome)(0),      // 1: troupe.attach.v1.RecordOutcome
+	(*FromWorker)(nil),      // 2: troupe.attach.v1.FromWorker
+	(*Hello)(nil),           // 3: troupe.attach.v1.Hello
+	(*Brought)(nil),         // 4: troupe.attach.v1.Brought
+	(*Result)(nil),          // 5: troupe.attach.v1.Result
+	(*Progress)(nil),        // 6: troupe.attach.v1.Progress
+	(*Line)(nil),            // 7: troupe.attach.v1.Line
+	(*ToWorker)(nil),        // 8: troupe.attach.v1.ToWorker
+	(*Welcome)(nil),         // 9: troupe.attach.v1.Welcome
+	(*Job)(nil),             // 10: troupe.attach.v1.Job
+	(*Function)(nil),        // 11: troupe.attach.v1.Function
+	(*FunctionStep)(nil),    // 12: troupe.attach.v1.FunctionStep
+	(*FunctionWait)(nil),    // 13: troupe.attach.v1.FunctionWait
+	(*FunctionRecord)(nil),  // 14: troupe.attach.v1.FunctionRecord
+	(*FunctionAnswer)(nil),  // 15: troupe.attach.v1.FunctionAnswer
+	(*FunctionSteps)(nil),   // 16: troupe.attach.v1.FunctionSteps
+	(*FunctionGivenUp)(nil), // 17: troupe.attach.v1.FunctionGivenUp
 }
 var file_api_wire_attach_attach_proto_depIdxs = []int32{
-	2, // 0: troupe.attach.v1.FromWorker.hello:type_name -> troupe.attach.v1.Hello
-	4, // 1: troupe.attach.v1.FromWorker.results:type_name -> troupe.attach.v1.Result
-	5, // 2: troupe.attach.v1.FromWorker.progress:type_name -> troupe.attach.v1.Progress
-	3, // 3: troupe.attach.v1.Hello.brought:type_name -> troupe.attach.v1.Brought
-	0, // 4: troupe.attach.v1.Result.outcome:type_name -> troupe.attach.v1.Outcome
-	6, // 5: troupe.attach.v1.Progress.lines:type_name -> troupe.attach.v1.Line
-	8, // 6: troupe.attach.v1.ToWorker.welcome:type_name -> troupe.attach.v1.Welcome
-	9, // 7: troupe.attach.v1.ToWorker.jobs:type_name -> troupe.attach.v1.Job
-	1, // 8: troupe.attach.v1.Workers.Attach:input_type -> troupe.attach.v1.FromWorker
-	7, // 9: troupe.attach.v1.Workers.Attach:output_type -> troupe.attach.v1.ToWorker
-	9, // [9:10] is the sub-list for method output_type
-	8, // [8:9] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	3,  // 0: troupe.attach.v1.FromWorker.hello:type_name -> troupe.attach.v1.Hello
+	5,  // 1: troupe.attach.v1.FromWorker.results:type_name -> troupe.attach.v1.Result
+	6,  // 2: troupe.attach.v1.FromWorker.progress:type_name -> troupe.attach.v1.Progress
+	14, // 3: troupe.attach.v1.FromWorker.records:type_name -> troupe.attach.v1.FunctionRecord
+	4,  // 4: troupe.attach.v1.Hello.brought:type_name -> troupe.attach.v1.Brought
+	0,  // 5: troupe.attach.v1.Result.outcome:type_name -> troupe.attach.v1.Outcome
+	17, // 6: troupe.attach.v1.Result.given_up:type_name -> troupe.attach.v1.FunctionGivenUp
+	7,  // 7: troupe.attach.v1.Progress.lines:type_name -> troupe.attach.v1.Line
+	9,  // 8: troupe.attach.v1.ToWorker.welcome:type_name -> troupe.attach.v1.Welcome
+	10, // 9: troupe.attach.v1.ToWorker.jobs:type_name -> troupe.attach.v1.Job
+	15, // 10: troupe.attach.v1.ToWorker.answers:type_name -> troupe.attach.v1.FunctionAnswer
+	16, // 11: troupe.attach.v1.ToWorker.steps:type_name -> troupe.attach.v1.FunctionSteps
+	11, // 12: troupe.attach.v1.Job.function:type_name -> troupe.attach.v1.Function
+	12, // 13: troupe.attach.v1.Function.steps:type_name -> troupe.attach.v1.FunctionStep
+	12, // 14: troupe.attach.v1.FunctionRecord.steps:type_name -> troupe.attach.v1.FunctionStep
+	13, // 15: troupe.attach.v1.FunctionRecord.waits:type_name -> troupe.attach.v1.FunctionWait
+	1,  // 16: troupe.attach.v1.FunctionAnswer.outcome:type_name -> troupe.attach.v1.RecordOutcome
+	12, // 17: troupe.attach.v1.FunctionSteps.steps:type_name -> troupe.attach.v1.FunctionStep
+	13, // 18: troupe.attach.v1.FunctionGivenUp.waits:type_name -> troupe.attach.v1.FunctionWait
+	2,  // 19: troupe.attach.v1.Workers.Attach:input_type -> troupe.attach.v1.FromWorker
+	8,  // 20: troupe.attach.v1.Workers.Attach:output_type -> troupe.attach.v1.ToWorker
+	20, // [20:21] is the sub-list for method output_type
+	19, // [19:20] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_api_wire_attach_attach_proto_init() }
@@ -1103,8 +1914,8 @@ func file_api_wire_attach_attach_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_wire_attach_attach_proto_rawDesc), len(file_api_wire_attach_attach_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   9,
+			NumEnums:      2,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

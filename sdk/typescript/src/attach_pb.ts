@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file api/wire/attach/attach.proto.
  */
 export const file_api_wire_attach_attach: GenFile = /*@__PURE__*/
-  fileDesc("ChxhcGkvd2lyZS9hdHRhY2gvYXR0YWNoLnByb3RvEhB0cm91cGUuYXR0YWNoLnYxIp4BCgpGcm9tV29ya2VyEiYKBWhlbGxvGAEgASgLMhcudHJvdXBlLmF0dGFjaC52MS5IZWxsbxIpCgdyZXN1bHRzGAIgAygLMhgudHJvdXBlLmF0dGFjaC52MS5SZXN1bHQSLAoIcHJvZ3Jlc3MYAyADKAsyGi50cm91cGUuYXR0YWNoLnYxLlByb2dyZXNzEg8KB2xlYXZpbmcYBCABKAgiuQEKBUhlbGxvEhAKCHByb3RvY29sGAEgASgNEg4KBndvcmtlchgCIAEoCRIQCghzZXJ2aWNlcxgDIAMoCRIOCgZsYWJlbHMYBCADKAkSDwoHY3JlZGl0cxgFIAEoDRIPCgdzZXNzaW9uGAYgASgJEgwKBGhlbGQYByADKAQSEAoIZmluaXNoZWQYCCADKAQSKgoHYnJvdWdodBgJIAMoCzIZLnRyb3VwZS5hdHRhY2gudjEuQnJvdWdodCI1CgdCcm91Z2h0Eg4KBm51bWJlchgBIAEoBBIKCgJpZBgCIAEoCRIOCgZ0aWNrZXQYAyABKAwilAEKBlJlc3VsdBIOCgZudW1iZXIYASABKAQSKgoHb3V0Y29tZRgCIAEoDjIZLnRyb3VwZS5hdHRhY2gudjEuT3V0Y29tZRIOCgZvdXRwdXQYAyABKAwSDQoFZXJyb3IYBCABKAkSDQoFZmF0YWwYBSABKAgSDwoHZGV0YWlscxgGIAEoDBIPCgdtZXRyaWNzGAcgASgMImMKCFByb2dyZXNzEg4KBm51bWJlchgBIAEoBBITCgtzdGF0dXNfdGV4dBgCIAEoCRILCgNsb2cYAyABKAwSJQoFbGluZXMYBCADKAsyFi50cm91cGUuYXR0YWNoLnYxLkxpbmUiQQoETGluZRINCgVhdF9tcxgBIAEoAxIOCgZzdHJlYW0YAiABKAkSDAoEdGV4dBgDIAEoCRIMCgRwYXJ0GAQgASgIIpQBCghUb1dvcmtlchIqCgd3ZWxjb21lGAEgASgLMhkudHJvdXBlLmF0dGFjaC52MS5XZWxjb21lEiMKBGpvYnMYAiADKAsyFS50cm91cGUuYXR0YWNoLnYxLkpvYhIUCgxhY2tub3dsZWRnZWQYAyADKAQSEAoIY2FuY2VsZWQYBCADKAQSDwoHbGVhdmluZxgFIAEoCCJ5CgdXZWxjb21lEhAKCHByb3RvY29sGAEgASgNEg8KB3Nlc3Npb24YAiABKAkSDwoHcmVzdW1lZBgDIAEoCBIUCgxoZWFydGJlYXRfbXMYBCABKA0SEAoIZ3JhY2VfbXMYBSABKA0SEgoKbW9zdF9ieXRlcxgGIAEoBCL5AQoDSm9iEg4KBm51bWJlchgBIAEoBBIKCgJpZBgCIAEoCRILCgNrZXkYDyABKAkSDwoHc2VydmljZRgDIAEoCRINCgVpbnB1dBgEIAEoDBIOCgZwYXJhbXMYBSABKAwSDAoEdGFzaxgGIAEoCRIMCgRmbG93GAcgASgJEgwKBHN0ZXAYCCABKAkSDAoEdW5pdBgJIAEoDRINCgV1bml0cxgKIAEoDRIPCgdhdHRlbXB0GAsgASgNEg4KBnRpY2tldBgNIAEoDBISCgp0aW1lb3V0X21zGAwgASgDEg0KBXRyYWNlGA4gASgJEg4KBmxhYmVscxgQIAMoCSp5CgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIVChFPVVRDT01FX0NPTVBMRVRFRBABEhIKDk9VVENPTUVfRkFJTEVEEAISFAoQT1VUQ09NRV9SRVRVUk5FRBADEhQKEE9VVENPTUVfQ0FOQ0VMRUQQBDJRCgdXb3JrZXJzEkYKBkF0dGFjaBIcLnRyb3VwZS5hdHRhY2gudjEuRnJvbVdvcmtlchoaLnRyb3VwZS5hdHRhY2gudjEuVG9Xb3JrZXIoATABQjFaL2dpdGh1Yi5jb20vdHJvdXBlLWVuZ2luZS90cm91cGUvYXBpL3dpcmUvYXR0YWNoYgZwcm90bzM");
+  fileDesc("ChxhcGkvd2lyZS9hdHRhY2gvYXR0YWNoLnByb3RvEhB0cm91cGUuYXR0YWNoLnYxItEBCgpGcm9tV29ya2VyEiYKBWhlbGxvGAEgASgLMhcudHJvdXBlLmF0dGFjaC52MS5IZWxsbxIpCgdyZXN1bHRzGAIgAygLMhgudHJvdXBlLmF0dGFjaC52MS5SZXN1bHQSLAoIcHJvZ3Jlc3MYAyADKAsyGi50cm91cGUuYXR0YWNoLnYxLlByb2dyZXNzEg8KB2xlYXZpbmcYBCABKAgSMQoHcmVjb3Jkcxg8IAMoCzIgLnRyb3VwZS5hdHRhY2gudjEuRnVuY3Rpb25SZWNvcmQiyAEKBUhlbGxvEhAKCHByb3RvY29sGAEgASgNEg4KBndvcmtlchgCIAEoCRIQCghzZXJ2aWNlcxgDIAMoCRIOCgZsYWJlbHMYBCADKAkSDwoHY3JlZGl0cxgFIAEoDRIPCgdzZXNzaW9uGAYgASgJEgwKBGhlbGQYByADKAQSEAoIZmluaXNoZWQYCCADKAQSKgoHYnJvdWdodBgJIAMoCzIZLnRyb3VwZS5hdHRhY2gudjEuQnJvdWdodBINCgVmbG93cxg8IAMoCSI1CgdCcm91Z2h0Eg4KBm51bWJlchgBIAEoBBIKCgJpZBgCIAEoCRIOCgZ0aWNrZXQYAyABKAwiyQEKBlJlc3VsdBIOCgZudW1iZXIYASABKAQSKgoHb3V0Y29tZRgCIAEoDjIZLnRyb3VwZS5hdHRhY2gudjEuT3V0Y29tZRIOCgZvdXRwdXQYAyABKAwSDQoFZXJyb3IYBCABKAkSDQoFZmF0YWwYBSABKAgSDwoHZGV0YWlscxgGIAEoDBIPCgdtZXRyaWNzGAcgASgMEjMKCGdpdmVuX3VwGDwgASgLMiEudHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvbkdpdmVuVXAiYwoIUHJvZ3Jlc3MSDgoGbnVtYmVyGAEgASgEEhMKC3N0YXR1c190ZXh0GAIgASgJEgsKA2xvZxgDIAEoDBIlCgVsaW5lcxgEIAMoCzIWLnRyb3VwZS5hdHRhY2gudjEuTGluZSJBCgRMaW5lEg0KBWF0X21zGAEgASgDEg4KBnN0cmVhbRgCIAEoCRIMCgR0ZXh0GAMgASgJEgwKBHBhcnQYBCABKAgi9wEKCFRvV29ya2VyEioKB3dlbGNvbWUYASABKAsyGS50cm91cGUuYXR0YWNoLnYxLldlbGNvbWUSIwoEam9icxgCIAMoCzIVLnRyb3VwZS5hdHRhY2gudjEuSm9iEhQKDGFja25vd2xlZGdlZBgDIAMoBBIQCghjYW5jZWxlZBgEIAMoBBIPCgdsZWF2aW5nGAUgASgIEjEKB2Fuc3dlcnMYPCADKAsyIC50cm91cGUuYXR0YWNoLnYxLkZ1bmN0aW9uQW5zd2VyEi4KBXN0ZXBzGD0gAygLMh8udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvblN0ZXBzInkKB1dlbGNvbWUSEAoIcHJvdG9jb2wYASABKA0SDwoHc2Vzc2lvbhgCIAEoCRIPCgdyZXN1bWVkGAMgASgIEhQKDGhlYXJ0YmVhdF9tcxgEIAEoDRIQCghncmFjZV9tcxgFIAEoDRISCgptb3N0X2J5dGVzGAYgASgEIqcCCgNKb2ISDgoGbnVtYmVyGAEgASgEEgoKAmlkGAIgASgJEgsKA2tleRgPIAEoCRIPCgdzZXJ2aWNlGAMgASgJEg0KBWlucHV0GAQgASgMEg4KBnBhcmFtcxgFIAEoDBIMCgR0YXNrGAYgASgJEgwKBGZsb3cYByABKAkSDAoEc3RlcBgIIAEoCRIMCgR1bml0GAkgASgNEg0KBXVuaXRzGAogASgNEg8KB2F0dGVtcHQYCyABKA0SDgoGdGlja2V0GA0gASgMEhIKCnRpbWVvdXRfbXMYDCABKAMSDQoFdHJhY2UYDiABKAkSDgoGbGFiZWxzGBAgAygJEiwKCGZ1bmN0aW9uGDwgASgLMhoudHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvbiJrCghGdW5jdGlvbhIMCgRuYW1lGAEgASgJEi0KBXN0ZXBzGAIgAygLMh4udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvblN0ZXASEgoKbW9yZV9zdGVwcxgDIAEoBBIOCgZ1bmRvZXMYBCABKAgisAEKDEZ1bmN0aW9uU3RlcBIMCgRuYW1lGAEgASgJEgsKA3VzZRgCIAEoDRIMCgRraW5kGAMgASgJEgwKBGhhc2gYBCABKAkSDgoGb3V0cHV0GAUgASgMEg0KBWVycm9yGAYgASgJEg8KB2RldGFpbHMYByABKAwSDQoFdHJpZXMYCCABKA0SFQoNc3RhcnRlZF9hdF9tcxgJIAEoAxITCgtlbmRlZF9hdF9tcxgKIAEoAyKJAQoMRnVuY3Rpb25XYWl0EgwKBG5hbWUYASABKAkSCwoDdXNlGAIgASgNEgwKBGtpbmQYAyABKAkSCwoDa2V5GAQgASgJEhMKC2R1cmF0aW9uX21zGAUgASgDEhAKCHF1ZXN0aW9uGAYgASgMEg0KBXRyaWVzGAcgASgNEg0KBWVycm9yGAggASgJIpoBCg5GdW5jdGlvblJlY29yZBIOCgZudW1iZXIYASABKAQSDAoEdHVybhgCIAEoBBItCgVzdGVwcxgDIAMoCzIeLnRyb3VwZS5hdHRhY2gudjEuRnVuY3Rpb25TdGVwEi0KBXdhaXRzGAQgAygLMh4udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvbldhaXQSDAoEc2VlbhgFIAEoBCJvCg5GdW5jdGlvbkFuc3dlchIOCgZudW1iZXIYASABKAQSDAoEdHVybhgCIAEoBBIwCgdvdXRjb21lGAMgASgOMh8udHJvdXBlLmF0dGFjaC52MS5SZWNvcmRPdXRjb21lEg0KBWVycm9yGAQgASgJIl0KDUZ1bmN0aW9uU3RlcHMSDgoGbnVtYmVyGAEgASgEEi0KBXN0ZXBzGAIgAygLMh4udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvblN0ZXASDQoFZmlyc3QYAyABKAQicgoPRnVuY3Rpb25HaXZlblVwEg4KBnJlYXNvbhgBIAEoCRItCgV3YWl0cxgCIAMoCzIeLnRyb3VwZS5hdHRhY2gudjEuRnVuY3Rpb25XYWl0EhAKCHJlc3RhcnRzGAMgASgIEg4KBnBhdXNlZBgEIAEoCCqPAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASFQoRT1VUQ09NRV9DT01QTEVURUQQARISCg5PVVRDT01FX0ZBSUxFRBACEhQKEE9VVENPTUVfUkVUVVJORUQQAxIUChBPVVRDT01FX0NBTkNFTEVEEAQSFAoQT1VUQ09NRV9HSVZFTl9VUBAFKpkBCg1SZWNvcmRPdXRjb21lEh4KGlJFQ09SRF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGQoVUkVDT1JEX09VVENPTUVfU1RPUkVEEAESGAoUUkVDT1JEX09VVENPTUVfU1RPUFMQAhIXChNSRUNPUkRfT1VUQ09NRV9PVkVSEAMSGgoWUkVDT1JEX09VVENPTUVfUkVGVVNFRBAEMlEKB1dvcmtlcnMSRgoGQXR0YWNoEhwudHJvdXBlLmF0dGFjaC52MS5Gcm9tV29ya2VyGhoudHJvdXBlLmF0dGFjaC52MS5Ub1dvcmtlcigBMAFCMVovZ2l0aHViLmNvbS90cm91cGUtZW5naW5lL3Ryb3VwZS9hcGkvd2lyZS9hdHRhY2hiBnByb3RvMw");
 
 /**
  * FromWorker is a message of a worker. It may contain any of these parts. An empty message is a
@@ -55,6 +55,13 @@ export type FromWorker = Message<"troupe.attach.v1.FromWorker"> & {
    * @generated from field: bool leaving = 4;
    */
   leaving: boolean;
+
+  /**
+   * records report results and waits of functions that are flows.
+   *
+   * @generated from field: repeated troupe.attach.v1.FunctionRecord records = 60;
+   */
+  records: FunctionRecord[];
 };
 
 /**
@@ -138,6 +145,14 @@ export type Hello = Message<"troupe.attach.v1.Hello"> & {
    * @generated from field: repeated troupe.attach.v1.Brought brought = 9;
    */
   brought: Brought[];
+
+  /**
+   * flows are the names of the functions that are flows and that the worker carries out. A worker
+   * that has flows needs no services.
+   *
+   * @generated from field: repeated string flows = 60;
+   */
+  flows: string[];
 };
 
 /**
@@ -233,6 +248,13 @@ export type Result = Message<"troupe.attach.v1.Result"> & {
    * @generated from field: bytes metrics = 7;
    */
   metrics: Uint8Array;
+
+  /**
+   * given_up describes a function with OUTCOME_GIVEN_UP.
+   *
+   * @generated from field: troupe.attach.v1.FunctionGivenUp given_up = 60;
+   */
+  givenUp?: FunctionGivenUp | undefined;
 };
 
 /**
@@ -372,6 +394,20 @@ export type ToWorker = Message<"troupe.attach.v1.ToWorker"> & {
    * @generated from field: bool leaving = 5;
    */
   leaving: boolean;
+
+  /**
+   * answers are those to records of functions.
+   *
+   * @generated from field: repeated troupe.attach.v1.FunctionAnswer answers = 60;
+   */
+  answers: FunctionAnswer[];
+
+  /**
+   * steps are further recorded steps of functions that the worker has.
+   *
+   * @generated from field: repeated troupe.attach.v1.FunctionSteps steps = 61;
+   */
+  steps: FunctionSteps[];
 };
 
 /**
@@ -558,6 +594,13 @@ export type Job = Message<"troupe.attach.v1.Job"> & {
    * @generated from field: repeated string labels = 16;
    */
   labels: string[];
+
+  /**
+   * function is set for a function that is a flow; see Hello.flows.
+   *
+   * @generated from field: troupe.attach.v1.Function function = 60;
+   */
+  function?: Function | undefined;
 };
 
 /**
@@ -566,6 +609,367 @@ export type Job = Message<"troupe.attach.v1.Job"> & {
  */
 export const JobSchema: GenMessage<Job> = /*@__PURE__*/
   messageDesc(file_api_wire_attach_attach, 8);
+
+/**
+ * Function is the job of a function that is a flow. The worker calls the function from its
+ * beginning and answers its recorded steps from the history.
+ *
+ * It reports each further step with a record, and goes on behind the step when the record is
+ * answered. It sends one record at a time for each job. A function that only waits is given up: its
+ * job ends, and is delivered again with a longer history when one of its waits ends.
+ *
+ * @generated from message troupe.attach.v1.Function
+ */
+export type Function = Message<"troupe.attach.v1.Function"> & {
+  /**
+   * name of the function, one of Hello.flows.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * steps are the recorded steps, in their order.
+   *
+   * @generated from field: repeated troupe.attach.v1.FunctionStep steps = 2;
+   */
+  steps: FunctionStep[];
+
+  /**
+   * more_steps is the number of further recorded steps, which follow in ToWorker.steps. The worker
+   * calls the function when it has all of them.
+   *
+   * @generated from field: uint64 more_steps = 3;
+   */
+  moreSteps: bigint;
+
+  /**
+   * undoes means that the worker repeats the history and then undoes the work: the task is being
+   * canceled, or its time is over.
+   *
+   * @generated from field: bool undoes = 4;
+   */
+  undoes: boolean;
+};
+
+/**
+ * Describes the message troupe.attach.v1.Function.
+ * Use `create(FunctionSchema)` to create a new message.
+ */
+export const FunctionSchema: GenMessage<Function> = /*@__PURE__*/
+  messageDesc(file_api_wire_attach_attach, 9);
+
+/**
+ * FunctionStep is a step of a function with its result.
+ *
+ * @generated from message troupe.attach.v1.FunctionStep
+ */
+export type FunctionStep = Message<"troupe.attach.v1.FunctionStep"> & {
+  /**
+   * name with the names of the branches that it is in, such as "pack/3/wrap".
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * use is the number of the step among those with its name, from 1.
+   *
+   * @generated from field: uint32 use = 2;
+   */
+  use: number;
+
+  /**
+   * kind is "do", "now", "version", "undo", "race" or "set", or the kind of a wait that has ended.
+   *
+   * @generated from field: string kind = 3;
+   */
+  kind: string;
+
+  /**
+   * hash of its input; empty if it records none.
+   *
+   * @generated from field: string hash = 4;
+   */
+  hash: string;
+
+  /**
+   * output is JSON; empty means null.
+   *
+   * @generated from field: bytes output = 5;
+   */
+  output: Uint8Array;
+
+  /**
+   * error is the reason of its failure; empty if it succeeded.
+   *
+   * @generated from field: string error = 6;
+   */
+  error: string;
+
+  /**
+   * details of the error are JSON; empty for none.
+   *
+   * @generated from field: bytes details = 7;
+   */
+  details: Uint8Array;
+
+  /**
+   * tries is how often it ran.
+   *
+   * @generated from field: uint32 tries = 8;
+   */
+  tries: number;
+
+  /**
+   * started_at_ms and ended_at_ms are Unix milliseconds. The end is set by the member.
+   *
+   * @generated from field: int64 started_at_ms = 9;
+   */
+  startedAtMs: bigint;
+
+  /**
+   * @generated from field: int64 ended_at_ms = 10;
+   */
+  endedAtMs: bigint;
+};
+
+/**
+ * Describes the message troupe.attach.v1.FunctionStep.
+ * Use `create(FunctionStepSchema)` to create a new message.
+ */
+export const FunctionStepSchema: GenMessage<FunctionStep> = /*@__PURE__*/
+  messageDesc(file_api_wire_attach_attach, 10);
+
+/**
+ * FunctionWait is something that a function waits for. It ends with a recorded step of the same
+ * name, use and kind.
+ *
+ * @generated from message troupe.attach.v1.FunctionWait
+ */
+export type FunctionWait = Message<"troupe.attach.v1.FunctionWait"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: uint32 use = 2;
+   */
+  use: number;
+
+  /**
+   * kind is "sleep", "retry", "signal" or "approval".
+   *
+   * @generated from field: string kind = 3;
+   */
+  kind: string;
+
+  /**
+   * key that ends a signal or an approval.
+   *
+   * @generated from field: string key = 4;
+   */
+  key: string;
+
+  /**
+   * duration_ms is its duration, or the limit of a signal or an approval; 0 for none.
+   *
+   * @generated from field: int64 duration_ms = 5;
+   */
+  durationMs: bigint;
+
+  /**
+   * question is that of an approval, as JSON: text, form, assignees, show and values.
+   *
+   * @generated from field: bytes question = 6;
+   */
+  question: Uint8Array;
+
+  /**
+   * tries and error are those of a step that is tried again, for a retry.
+   *
+   * @generated from field: uint32 tries = 7;
+   */
+  tries: number;
+
+  /**
+   * @generated from field: string error = 8;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message troupe.attach.v1.FunctionWait.
+ * Use `create(FunctionWaitSchema)` to create a new message.
+ */
+export const FunctionWaitSchema: GenMessage<FunctionWait> = /*@__PURE__*/
+  messageDesc(file_api_wire_attach_attach, 11);
+
+/**
+ * FunctionRecord reports results of steps, and waits that begin while the function goes on in other
+ * branches. The worker sends it again on the next stream until it is answered.
+ *
+ * @generated from message troupe.attach.v1.FunctionRecord
+ */
+export type FunctionRecord = Message<"troupe.attach.v1.FunctionRecord"> & {
+  /**
+   * number of the job.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * turn is the number of the record among those of the job, from 1.
+   *
+   * @generated from field: uint64 turn = 2;
+   */
+  turn: bigint;
+
+  /**
+   * @generated from field: repeated troupe.attach.v1.FunctionStep steps = 3;
+   */
+  steps: FunctionStep[];
+
+  /**
+   * @generated from field: repeated troupe.attach.v1.FunctionWait waits = 4;
+   */
+  waits: FunctionWait[];
+
+  /**
+   * seen is the number of steps that the worker has of the job, beside those in the job itself.
+   *
+   * @generated from field: uint64 seen = 5;
+   */
+  seen: bigint;
+};
+
+/**
+ * Describes the message troupe.attach.v1.FunctionRecord.
+ * Use `create(FunctionRecordSchema)` to create a new message.
+ */
+export const FunctionRecordSchema: GenMessage<FunctionRecord> = /*@__PURE__*/
+  messageDesc(file_api_wire_attach_attach, 12);
+
+/**
+ * FunctionAnswer answers a record.
+ *
+ * @generated from message troupe.attach.v1.FunctionAnswer
+ */
+export type FunctionAnswer = Message<"troupe.attach.v1.FunctionAnswer"> & {
+  /**
+   * number of the job, and turn of the record.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * @generated from field: uint64 turn = 2;
+   */
+  turn: bigint;
+
+  /**
+   * @generated from field: troupe.attach.v1.RecordOutcome outcome = 3;
+   */
+  outcome: RecordOutcome;
+
+  /**
+   * error is the reason of a refusal.
+   *
+   * @generated from field: string error = 4;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message troupe.attach.v1.FunctionAnswer.
+ * Use `create(FunctionAnswerSchema)` to create a new message.
+ */
+export const FunctionAnswerSchema: GenMessage<FunctionAnswer> = /*@__PURE__*/
+  messageDesc(file_api_wire_attach_attach, 13);
+
+/**
+ * FunctionSteps are recorded steps of a function that its worker has. They continue the history in
+ * its job. Behind that they are the ends of waits while the function goes on in other branches. An
+ * end may come several times, or for a wait that the function does not know.
+ *
+ * @generated from message troupe.attach.v1.FunctionSteps
+ */
+export type FunctionSteps = Message<"troupe.attach.v1.FunctionSteps"> & {
+  /**
+   * number of the job.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * @generated from field: repeated troupe.attach.v1.FunctionStep steps = 2;
+   */
+  steps: FunctionStep[];
+
+  /**
+   * first is the number of steps of the job that came before these, beside those in the job itself.
+   * The worker ignores steps that it has. On a new stream the member sends again what the worker has
+   * not seen by a record.
+   *
+   * @generated from field: uint64 first = 3;
+   */
+  first: bigint;
+};
+
+/**
+ * Describes the message troupe.attach.v1.FunctionSteps.
+ * Use `create(FunctionStepsSchema)` to create a new message.
+ */
+export const FunctionStepsSchema: GenMessage<FunctionSteps> = /*@__PURE__*/
+  messageDesc(file_api_wire_attach_attach, 14);
+
+/**
+ * FunctionGivenUp is how a function stopped that has not ended.
+ *
+ * @generated from message troupe.attach.v1.FunctionGivenUp
+ */
+export type FunctionGivenUp = Message<"troupe.attach.v1.FunctionGivenUp"> & {
+  /**
+   * reason holds the function until the task is retried or code changes, such as a code that does
+   * not fit the history.
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * waits are all waits of a function that only waits.
+   *
+   * @generated from field: repeated troupe.attach.v1.FunctionWait waits = 2;
+   */
+  waits: FunctionWait[];
+
+  /**
+   * restarts means that the function begins anew, without its recorded steps. The output of the
+   * result is its next input.
+   *
+   * @generated from field: bool restarts = 3;
+   */
+  restarts: boolean;
+
+  /**
+   * paused means that it stopped because of RECORD_OUTCOME_STOPS.
+   *
+   * @generated from field: bool paused = 4;
+   */
+  paused: boolean;
+};
+
+/**
+ * Describes the message troupe.attach.v1.FunctionGivenUp.
+ * Use `create(FunctionGivenUpSchema)` to create a new message.
+ */
+export const FunctionGivenUpSchema: GenMessage<FunctionGivenUp> = /*@__PURE__*/
+  messageDesc(file_api_wire_attach_attach, 15);
 
 /**
  * Outcome is the way in which a job ended.
@@ -603,6 +1007,14 @@ export enum Outcome {
    * @generated from enum value: OUTCOME_CANCELED = 4;
    */
   CANCELED = 4,
+
+  /**
+   * OUTCOME_GIVEN_UP gives up a function that is a flow and has not ended. The job is delivered
+   * again, to this worker or another one.
+   *
+   * @generated from enum value: OUTCOME_GIVEN_UP = 5;
+   */
+  GIVEN_UP = 5,
 }
 
 /**
@@ -610,6 +1022,57 @@ export enum Outcome {
  */
 export const OutcomeSchema: GenEnum<Outcome> = /*@__PURE__*/
   enumDesc(file_api_wire_attach_attach, 0);
+
+/**
+ * RecordOutcome is what became of a record.
+ *
+ * @generated from enum troupe.attach.v1.RecordOutcome
+ */
+export enum RecordOutcome {
+  /**
+   * RECORD_OUTCOME_UNSPECIFIED counts as refused.
+   *
+   * @generated from enum value: RECORD_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * RECORD_OUTCOME_STORED lets the function go on.
+   *
+   * @generated from enum value: RECORD_OUTCOME_STORED = 1;
+   */
+  STORED = 1,
+
+  /**
+   * RECORD_OUTCOME_STOPS means that it is stored, but the function stops: its task is paused. The
+   * worker gives it up.
+   *
+   * @generated from enum value: RECORD_OUTCOME_STOPS = 2;
+   */
+  STOPS = 2,
+
+  /**
+   * RECORD_OUTCOME_OVER means that the function is no longer needed here, or that another worker has
+   * it. The worker stops it.
+   *
+   * @generated from enum value: RECORD_OUTCOME_OVER = 3;
+   */
+  OVER = 3,
+
+  /**
+   * RECORD_OUTCOME_REFUSED means that the results can never be stored, for example because one is
+   * too large.
+   *
+   * @generated from enum value: RECORD_OUTCOME_REFUSED = 4;
+   */
+  REFUSED = 4,
+}
+
+/**
+ * Describes the enum troupe.attach.v1.RecordOutcome.
+ */
+export const RecordOutcomeSchema: GenEnum<RecordOutcome> = /*@__PURE__*/
+  enumDesc(file_api_wire_attach_attach, 1);
 
 /**
  * Workers is the service to which workers attach.
