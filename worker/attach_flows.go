@@ -19,6 +19,7 @@ type functionJob struct {
 	record   *attach.FunctionRecord      // record that the engine has not answered; nil for none
 	answered chan *attach.FunctionAnswer // gets its answer
 	turn     uint64                      // number of the last record
+	returns  bool                        // it has stopped behind a step because the worker leaves
 
 	mu      sync.Mutex // guards the rest, and is held while receive is called
 	history []conversation.Step
@@ -61,6 +62,8 @@ func (a *attachedWorker) carryFunction(j *attachedJob, result *attach.Result) {
 	result.Metrics = job.Told(ctx)
 	switch {
 	case r.Over || j.ctx.Err() != nil:
+	case r.Held != "" && a.returnsFunction(j):
+		result.Outcome = attach.Outcome_OUTCOME_RETURNED
 	case r.Held == conversation.ErrPaused.Error():
 		giveUp(result, &attach.FunctionGivenUp{Paused: true})
 	case r.Held != "":
@@ -76,6 +79,13 @@ func (a *attachedWorker) carryFunction(j *attachedJob, result *attach.Result) {
 		result.Outcome, result.Output = attach.Outcome_OUTCOME_COMPLETED, r.Output
 	}
 	a.limitResult(result)
+}
+
+// returnsFunction reports whether a function has stopped because the worker leaves.
+func (a *attachedWorker) returnsFunction(j *attachedJob) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return j.function.returns
 }
 
 func giveUp(result *attach.Result, how *attach.FunctionGivenUp) {
@@ -146,10 +156,25 @@ func (h *functionHost) sendRecord(r *attach.FunctionRecord) error {
 	h.a.wakeWriter()
 	select {
 	case answer := <-f.answered:
-		return errorOf(answer)
+		if err := errorOf(answer); err != nil {
+			return err
+		}
+		return h.stopIfLeaving()
 	case <-h.j.ctx.Done():
 		return conversation.ErrOver
 	}
+}
+
+// stopIfLeaving stops the function of a worker that leaves behind its recorded steps, where another
+// worker goes on without repeating one. A function that undoes its work goes on.
+func (h *functionHost) stopIfLeaving() error {
+	h.a.mu.Lock()
+	defer h.a.mu.Unlock()
+	if !h.a.leaving || h.j.GetFunction().GetUndoes() {
+		return nil
+	}
+	h.j.function.returns = true
+	return conversation.ErrPaused
 }
 
 // errorOf returns the error of an answer.

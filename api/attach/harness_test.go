@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/troupe-engine/troupe"
+	"github.com/troupe-engine/troupe/api/wire"
 	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 	"github.com/troupe-engine/troupe/worker"
 )
@@ -174,6 +176,15 @@ func (s *stage) waits(task, kind string) (text string) {
 		return true
 	}, patience, time.Millisecond)
 	return text
+}
+
+// waitsFor waits until a task waits for something of a kind, and perhaps for more.
+func (s *stage) waitsFor(task, kind string) {
+	s.Helper()
+	require.Eventually(s, func() bool {
+		w, err := s.engine.Waiting(s.Context(), task)
+		return err == nil && slices.ContainsFunc(w.Waits, func(w wire.WaitReason) bool { return w.Kind == kind })
+	}, patience, time.Millisecond)
 }
 
 func (s *stage) publish(slug, definition string) {

@@ -185,7 +185,7 @@ func (s *Sessions) startSession(hello *attach.Hello, c *workerStream) (*workerSe
 		credits: int(hello.GetCredits()), grants: map[uint64]*jobGrant{}, stream: c, bringSignal: make(chan struct{}, 1)}
 	s.byID[ses.id] = ses
 	s.addToGroup(ses, offeredServices(hello), sortedUnique(hello.GetLabels()))
-	s.releaseHeld()
+	s.releaseHeld(ses.group.services)
 	s.updateMayServe()
 	c.welcome = s.newWelcome(ses, ses.acceptBrought(hello))
 	s.fillSession(ses)

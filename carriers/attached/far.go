@@ -41,22 +41,28 @@ func (s *Sessions) Credited(c *engine.Credits) {
 		return
 	}
 	f.lastTurn = c.Turn
-	if f.updateCredits(c) {
+	others, more := f.updateCredits(c)
+	if others {
 		s.indexRemoteGroups()
 	}
+	s.releaseHeld(more)
 	passed, failed := s.passWaiting(), s.removeUnservable()
 	s.mu.Unlock()
 	landReports(passed)
 	refuseJobs(failed)
 }
 
-// updateCredits applies an announcement. It reports whether the set of groups has changed.
-func (f *memberCredits) updateCredits(c *engine.Credits) (others bool) {
+// updateCredits applies an announcement. It reports whether the set of groups has changed, and
+// which services have more workers.
+func (f *memberCredits) updateCredits(c *engine.Credits) (others bool, more []string) {
 	named := map[string]bool{}
 	for _, credit := range c.List {
 		key := keyOf(credit.Services, credit.Labels)
 		named[key] = true
 		known := f.groups[key]
+		if known == nil || credit.Workers > known.Workers {
+			more = append(more, credit.Services...)
+		}
 		switch {
 		case credit.Workers == 0:
 			delete(f.groups, key)
@@ -73,7 +79,7 @@ func (f *memberCredits) updateCredits(c *engine.Credits) (others bool) {
 			others = true
 		}
 	}
-	return others
+	return others, more
 }
 
 // Gone reports that another member is gone.
@@ -99,7 +105,6 @@ func (s *Sessions) indexRemoteGroups() {
 		}
 	}
 	s.updateMayServe()
-	s.releaseHeld()
 }
 
 // freestRemote returns the matching group at another member with the most free credits; nil if none

@@ -11,35 +11,40 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// A function that is a flow and that nothing has is held by its task. When a worker with it
-// attaches, here or to another member, the task is told to deliver it again.
+// A function that is a flow is held by its task if nothing has it, or if the code of its worker does
+// not fit its history. When another worker with it attaches, here or to another member, the task is
+// told to deliver it again.
 
 // maxHeld is the maximum number of held functions that a member notes. Further ones wait in the
 // queue instead.
 const maxHeld = 100_000
 
-// heldFunctions are functions that are held because nothing has them: their deliveries, by service.
+// heldFunctions are functions that are held until another worker attaches: their deliveries, by
+// service.
 type heldFunctions struct {
 	byService map[string]map[jobKey]int
 	count     int
 }
 
-// noteHeld notes a function that is refused and will be held by its task. It returns false if there
-// are too many, and true for all other jobs.
-func (h *heldFunctions) noteHeld(p carriers.Passage, exec *flow.Exec) bool {
-	if exec.Type != flow.ExecCode || p.Foreign() {
-		return true
-	}
+// noteRefused notes a function that is refused and will be held by its task. It returns false if
+// there are too many, and true for all other jobs.
+func (h *heldFunctions) noteRefused(p carriers.Passage, exec *flow.Exec) bool {
+	return exec.Type != flow.ExecCode || p.Foreign() || h.noteHeld(p)
+}
+
+// noteHeld notes a function that will be held. It returns false if there are too many.
+func (h *heldFunctions) noteHeld(p carriers.Passage) bool {
 	if h.count >= maxHeld {
 		return false
 	}
+	job := p.Job()
+	exec := job.Exec
 	if h.byService == nil {
 		h.byService = map[string]map[jobKey]int{}
 	}
 	if h.byService[exec.Service] == nil {
 		h.byService[exec.Service] = map[jobKey]int{}
 	}
-	job := p.Job()
 	held := h.byService[exec.Service]
 	before := len(held)
 	held[jobKey{job.Task, job.Address}] = job.Given
@@ -60,16 +65,15 @@ func (h *heldFunctions) takeHeld(service string) (orders engine.Orders) {
 	return orders
 }
 
-// releaseHeld releases the held functions that a worker has now. The caller holds the lock.
-func (s *Sessions) releaseHeld() {
+// releaseHeld releases the held functions of services that another worker offers. The caller holds
+// the lock.
+func (s *Sessions) releaseHeld(services []string) {
 	if s.bring == nil || s.heldFunctions.count == 0 {
 		return
 	}
 	var orders engine.Orders
-	for _, service := range slices.Sorted(maps.Keys(s.heldFunctions.byService)) {
-		if s.hasWorkerFor(&flow.Exec{Type: flow.ExecCode, Service: service}) {
-			orders = append(orders, s.heldFunctions.takeHeld(service)...)
-		}
+	for _, service := range services {
+		orders = append(orders, s.heldFunctions.takeHeld(service)...)
 	}
 	if len(orders) > 0 {
 		s.done.Run(func() { s.sendReleases(orders) })

@@ -98,7 +98,7 @@ func (s *Sessions) removeUnservable() (failed []carriers.Passage) {
 		}
 		keep := l.jobs[:0:0]
 		for _, w := range l.jobs {
-			if s.noteHeld(w.Passage, l.exec) {
+			if s.noteRefused(w.Passage, l.exec) {
 				failed = append(failed, w.Passage)
 			} else {
 				keep = append(keep, w)

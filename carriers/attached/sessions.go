@@ -197,7 +197,7 @@ func (s *Sessions) Send(jobs []carriers.Passage) {
 			}
 		} else if g := s.freestRemote(job.Exec); g != nil {
 			passed = append(passed, s.passJob(g, p))
-		} else if s.canWait(p, job.Exec) || !s.noteHeld(p, job.Exec) {
+		} else if s.canWait(p, job.Exec) || !s.noteRefused(p, job.Exec) {
 			s.enqueueJob(p, &job)
 		} else {
 			failed = append(failed, p)
@@ -280,7 +280,6 @@ func (s *Sessions) Return() {
 	defer s.mu.Unlock()
 	s.away = false
 	s.markAllChanged()
-	s.releaseHeld()
 }
 
 func (s *Sessions) isLeaving() bool { return s.shut || s.away }

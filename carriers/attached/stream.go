@@ -289,6 +289,9 @@ func (ses *workerSession) finishJob(r *attach.Result) (reportedJob, bool) {
 		return reportedJob{}, false
 	}
 	l := reportedJob{Passage: p, report: g.toReport(r)}
+	if up := l.report.GivenUp; up != nil && up.Reason != flow.HeldWaiting && up.Reason != flow.HeldPaused && !up.Restarts {
+		ses.sessions.noteHeld(p) // beyond the limit, a retry of the task delivers it
+	}
 	if g.log != nil {
 		ses.sessions.done.Run(func() {
 			l.report.Log = g.log.Close()
