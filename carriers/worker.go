@@ -8,7 +8,7 @@ import (
 
 // NoFlow returns why a function that is a flow is held: nothing has it.
 func NoFlow(e *flow.Exec) string {
-	return "no program and no attached worker has the flow " + e.Func + ": register it with HandleFlow, and start the program or a worker"
+	return flow.HeldAbsent + e.Func + ": register it with HandleFlow, and start the program or a worker"
 }
 
 // NoWorker returns the error of a job without a matching worker. It names the service and labels.

@@ -47,6 +47,8 @@ type setup struct {
 	Tasks []string // the program ends when they have ended
 
 	Cancels bool // the first program cancels the tasks when the ledger has a line "wait"
+
+	Server string // the program is a worker that is attached to this member; "" for none
 }
 
 // runProgram runs until its tasks have ended, and prints their results.
@@ -54,6 +56,9 @@ func runProgram(text string) error {
 	var s setup
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return err
+	}
+	if s.Server != "" {
+		return s.runWorker()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -197,8 +197,13 @@ func undoFunction(d *decider, failure string) bool {
 	return true
 }
 
+// HeldAbsent begins the reason of a function that no member and no worker has.
+const HeldAbsent = "no program and no attached worker has the flow "
+
 // canReplay reports whether a function that is held for a reason may be called again.
-func canReplay(held string) bool { return held == "" || held == HeldPaused || held == HeldWaiting }
+func canReplay(held string) bool {
+	return held == "" || held == HeldPaused || held == HeldWaiting || strings.HasPrefix(held, HeldAbsent)
+}
 
 // requeueToUndo takes a function from its carrier and delivers it again, with the order to undo.
 func requeueToUndo(d *decider, st *Step, u *Unit) {

@@ -415,3 +415,36 @@ func TestQuestionsOfAFunctionAreLimitedTogether(t *testing.T) {
 	_, err = tb.do(ask("three"))
 	require.ErrorContains(t, err, "limit: the open questions and calls of the function would have")
 }
+
+// holdAbsent holds the function of a task, because nothing has it.
+func holdAbsent(e *errand, given int) {
+	e.do("m", flow.Report{Address: functionAt, Given: given, GivenUp: &flow.GivenUp{Reason: flow.HeldAbsent + "f"}})
+}
+
+func TestHeldFunctionIsReleasedWhenACarrierMayHaveIt(t *testing.T) {
+	e := newFunction(t)
+	release := flow.ReleaseFunction{Address: functionAt}
+	require.Equal(t, "busy", e.refused(release), "the task does not know yet that the function is held")
+	holdAbsent(e, 0)
+	jobs := dispatched(e.do("m", release).Effects)
+	require.Len(t, jobs, 1)
+	require.Equal(t, 1, jobs[0].Given)
+	require.Equal(t, "conflict", e.refused(release), "it was of the delivery before")
+}
+
+func TestHeldFunctionOfAPausedTaskIsReleasedByItsResume(t *testing.T) {
+	e := newFunction(t)
+	holdAbsent(e, 0)
+	e.do("m", flow.Pause{})
+	require.Empty(t, dispatched(e.do("m", flow.ReleaseFunction{Address: functionAt}).Effects))
+	require.Len(t, dispatched(e.do("m", flow.Resume{}).Effects), 1)
+}
+
+func TestCanceledFunctionThatNothingHasIsDeliveredToUndo(t *testing.T) {
+	e := newFunction(t)
+	e.do("m", recordedStep(0, "a"))
+	holdAbsent(e, 0)
+	jobs := dispatched(e.do("m", flow.Cancel{}).Effects)
+	require.Len(t, jobs, 1)
+	require.True(t, jobs[0].Function.Undoes)
+}

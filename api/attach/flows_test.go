@@ -415,3 +415,29 @@ func TestFunctionInAWorkerBeginsAnew(t *testing.T) {
 	s.ends(s.start("rounds", round{}), "3")
 	require.Len(t, l.list(), 4)
 }
+
+func TestCanceledFunctionIsUndoneWhenItsWorkerIsBack(t *testing.T) {
+	s, l := open(t, troupe.Config{}), &ledger{}
+	trip := func(f *durable.Flow, _ order) (string, error) {
+		if _, err := l.step(f, "hotel"); err != nil {
+			return "", err
+		}
+		f.Undo("cancel hotel", func(context.Context) error { l.add("cancel hotel"); return nil })
+		return durable.Signal[string](f, "paid")
+	}
+	stop := attachFlow(s, worker.Config{}, "trip", trip)
+	s.listed(1)
+	canceled, held := s.start("trip", order{"ann"}), s.start("trip", order{"bob"})
+	s.waits(canceled, "signal")
+	s.waits(held, "signal")
+	stop()
+	s.listed(0)
+	require.NoError(t, s.engine.Cancel(t.Context(), canceled))
+	require.NoError(t, s.engine.Signal(t.Context(), held, "paid", "yes"))
+	s.waits(held, "code")
+	require.NoError(t, s.engine.Cancel(t.Context(), held))
+	attachFlow(s, worker.Config{}, "trip", trip)
+	require.EqualValues(t, "canceled", s.end(canceled).Status)
+	require.EqualValues(t, "canceled", s.end(held).Status)
+	require.Equal(t, []string{"hotel", "hotel", "cancel hotel", "cancel hotel"}, l.list())
+}

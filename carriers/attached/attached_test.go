@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,7 +51,8 @@ func newJob(n int, service string, labels ...string) *job {
 func (j *job) Job() flow.Job {
 	return flow.Job{Task: fmt.Sprint("t", j.n), Address: flow.Address{Node: "a", Visit: 1,
 		Attempt: 1}, EnqueuedAt: j.at, Given: j.given, Input: j.input,
-		Exec: &flow.Exec{Type: cmp.Or(j.kind, flow.ExecRemote), Service: j.service, Labels: j.labels}, Function: j.function}
+		Exec: &flow.Exec{Type: cmp.Or(j.kind, flow.ExecRemote), Service: j.service, Func: strings.TrimPrefix(j.service, "flow:"),
+			Labels: j.labels}, Function: j.function}
 }
 func (j *job) FunctionHost() carriers.FunctionHost { return j.host }
 func (j *job) Of() (task string, at flow.Address) {

@@ -26,10 +26,14 @@ type heldFunctions struct {
 	count     int
 }
 
-// noteRefused notes a function that is refused and will be held by its task. It returns false if
-// there are too many, and true for all other jobs.
+// noteRefused notes a function that is refused and will be held by its task. It returns true for all
+// other jobs. It returns false for a function that has to wait in the queue instead: it undoes its
+// work, which its task does not hold back, or too many are held.
 func (h *heldFunctions) noteRefused(p carriers.Passage, exec *flow.Exec) bool {
-	return exec.Type != flow.ExecCode || p.Foreign() || h.noteHeld(p)
+	if exec.Type != flow.ExecCode || p.Foreign() {
+		return true
+	}
+	return !p.Job().Function.Undoes && h.noteHeld(p)
 }
 
 // noteHeld notes a function that will be held. It returns false if there are too many.
