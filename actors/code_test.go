@@ -239,3 +239,36 @@ func TestEndOfAWaitThatWasNotSentComesFromTheNextOwnerOfTheTask(t *testing.T) {
 	close(f.finish)
 	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
 }
+
+// givingUpFunction is a flow. It is given up while it waits for a signal, when the test lets it.
+type givingUpFunction struct{ began, giveUp chan struct{} }
+
+func (f *givingUpFunction) Carry(_ context.Context, j flow.Job) flow.Report {
+	if len(j.Function.Steps) > 0 {
+		return flow.Report{Output: j.Function.Steps[0].Output}
+	}
+	close(f.began)
+	<-f.giveUp
+	return flow.Report{GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: []flow.CodeWait{unpaid}}}
+}
+
+func TestFunctionThatWasGivenUpForAnotherMemberIsCarriedOutAgain(t *testing.T) {
+	f := &givingUpFunction{began: make(chan struct{}), giveUp: make(chan struct{})}
+	c := newCircuit(nil)
+	a := c.join(t, actors.Config{Carriers: map[flow.ExecType]actors.Carrier{flow.ExecCode: f}})
+	c.give(a, persistence.AllShards()...)
+	b := c.join(t, newWaitingFunction().config())
+	id := a.insist(t, engine.NewTask{VersionID: a.publish(t, aFunction), Params: []byte(`{}`)})
+	receive(t, f.began)
+	require.NoError(t, a.Lose(t.Context(), shardOf(id)))
+	c.give(b, shardOf(id)...)
+	close(f.giveUp)
+	require.Eventually(t, func() bool {
+		view, err := b.reader.View(t.Context(), id)
+		return err == nil && len(view.State.Root.Waits) == 1
+	}, patience, time.Millisecond)
+	require.NoError(t, b.Lose(t.Context(), shardOf(id)))
+	c.give(a, shardOf(id)...)
+	require.NoError(t, a.Do(t.Context(), id, paid, ""))
+	require.Equal(t, flow.TaskCompleted, c.ended(t, id).State.Status)
+}
