@@ -286,6 +286,17 @@ func codeWait(c *codec.Codec, v *flow.CodeWait) {
 	c.Raw(&v.Question)
 	c.Int(&v.Tries)
 	codec.Text(c, &v.Error)
+	codec.Pointer(c, &v.Job, codeCalledJob)
+}
+
+func codeCalledJob(c *codec.Codec, v *flow.CodeJob) {
+	codec.Text(c, &v.Exec)
+	codec.Text(c, &v.Service)
+	c.Raw(&v.Input)
+	codec.Text(c, &v.Hash)
+	c.Int(&v.Retries)
+	c.Int64(&v.PauseMS)
+	c.Int64(&v.TimeoutMS)
 }
 
 func codeRecordSteps(c *codec.Codec, v *flow.RecordSteps) {

@@ -185,6 +185,9 @@ func undoFunction(d *decider, failure string) bool {
 	if u.Live == nil || u.Live.Undoes || u.Live.Permits.Waits() || !canReplay(u.Live.Held) {
 		return false
 	}
+	if isAbsent(u.Live.Held) && len(d.s.Root.Code) == 0 {
+		return false // it may never have run
+	}
 	if d.s.CancelAt == 0 {
 		paused := d.s.Paused()
 		d.emitEvent(Event{Type: CancelRequested, Error: failure})
@@ -202,8 +205,10 @@ const HeldAbsent = "no program and no attached worker has the flow "
 
 // canReplay reports whether a function that is held for a reason may be called again.
 func canReplay(held string) bool {
-	return held == "" || held == HeldPaused || held == HeldWaiting || strings.HasPrefix(held, HeldAbsent)
+	return held == "" || held == HeldPaused || held == HeldWaiting || isAbsent(held)
 }
+
+func isAbsent(held string) bool { return strings.HasPrefix(held, HeldAbsent) }
 
 // requeueToUndo takes a function from its carrier and delivers it again, with the order to undo.
 func requeueToUndo(d *decider, st *Step, u *Unit) {

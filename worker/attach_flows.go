@@ -256,7 +256,7 @@ func stepBytes(s *attach.FunctionStep) int {
 
 func waitsBytes(waits []*attach.FunctionWait) (size int) {
 	for _, w := range waits {
-		size += len(w.GetName()) + len(w.GetKey()) + len(w.GetQuestion()) + len(w.GetError()) + 64
+		size += len(w.GetName()) + len(w.GetKey()) + len(w.GetQuestion()) + len(w.GetJob().GetInput()) + len(w.GetError()) + 64
 	}
 	return size
 }
@@ -276,7 +276,16 @@ func toWireWaits(waits []*conversation.Wait) []*attach.FunctionWait {
 	list := make([]*attach.FunctionWait, len(waits))
 	for i, w := range waits {
 		list[i] = &attach.FunctionWait{Name: w.Name, Use: uint32(w.Use), Kind: string(w.Kind), Key: w.Key,
-			DurationMs: conversation.ToMillis(w.For), Question: w.Question.EncodeParams(), Tries: uint32(w.Tries), Error: w.Error}
+			DurationMs: conversation.ToMillis(w.For), Question: w.Question.EncodeParams(), Tries: uint32(w.Tries), Error: w.Error,
+			Job: toWireCall(w)}
 	}
 	return list
+}
+
+func toWireCall(w *conversation.Wait) *attach.CalledJob {
+	if w.Job == nil {
+		return nil
+	}
+	return &attach.CalledJob{Service: w.Job.Service, Over: w.Job.Over, Input: w.Job.Input, Hash: w.Hash, Retries: uint32(w.Job.Retries),
+		PauseMs: conversation.ToMillis(w.Job.Pause), TimeoutMs: conversation.ToMillis(w.Job.Timeout)}
 }

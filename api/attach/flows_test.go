@@ -441,3 +441,28 @@ func TestCanceledFunctionIsUndoneWhenItsWorkerIsBack(t *testing.T) {
 	require.EqualValues(t, "canceled", s.end(held).Status)
 	require.Equal(t, []string{"hotel", "hotel", "cancel hotel", "cancel hotel"}, l.list())
 }
+
+func TestFunctionInAWorkerCallsAService(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	a, b := open(t, troupe.Config{Store: dsn, Name: "a"}), open(t, troupe.Config{Store: dsn, Name: "b"})
+	attachFlow(a, worker.Config{KeepWarm: -1}, "sum", func(f *durable.Flow, _ order) (sum int, err error) {
+		for n := range 3 {
+			twice, err := durable.Call[int](f, "double", n)
+			if err != nil {
+				return 0, err
+			}
+			sum += twice
+		}
+		return sum, nil
+	})
+	b.attach(worker.Config{}, map[string]worker.Handler{"double": double})
+	a.listed(2)
+	b.listed(2)
+	var tasks []string
+	for range 10 { // of both members
+		tasks = append(tasks, a.start("sum", order{"ann"}))
+	}
+	for _, task := range tasks {
+		b.ends(task, "6")
+	}
+}

@@ -218,7 +218,15 @@ func fromWireWaits(list []*attach.FunctionWait, prefix string) []flow.CodeWait {
 	waits := make([]flow.CodeWait, len(list))
 	for i, w := range list {
 		waits[i] = flow.CodeWait{Name: prefix + w.GetName(), Use: int(w.GetUse()), Kind: flow.CodeKind(w.GetKind()), Key: w.GetKey(),
-			MS: w.GetDurationMs(), Question: w.GetQuestion(), Tries: int(w.GetTries()), Error: w.GetError()}
+			MS: w.GetDurationMs(), Question: w.GetQuestion(), Tries: int(w.GetTries()), Error: w.GetError(), Job: fromWireCall(w.GetJob())}
 	}
 	return waits
+}
+
+func fromWireCall(c *attach.CalledJob) *flow.CodeJob {
+	if c == nil {
+		return nil
+	}
+	return &flow.CodeJob{Exec: flow.ExecType(c.GetOver()), Service: c.GetService(), Input: c.GetInput(), Hash: c.GetHash(),
+		Retries: int(c.GetRetries()), PauseMS: c.GetPauseMs(), TimeoutMS: c.GetTimeoutMs()}
 }

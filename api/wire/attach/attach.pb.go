@@ -1299,17 +1299,19 @@ type FunctionWait struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Use   uint32                 `protobuf:"varint,2,opt,name=use,proto3" json:"use,omitempty"`
-	// kind is "sleep", "retry", "signal" or "approval".
+	// kind is "sleep", "retry", "signal", "approval" or "call".
 	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	// key that ends a signal or an approval.
 	Key string `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
-	// duration_ms is its duration, or the limit of a signal or an approval; 0 for none.
+	// duration_ms is its duration, or the limit of a signal, an approval or a call; 0 for none.
 	DurationMs int64 `protobuf:"varint,5,opt,name=duration_ms,json=durationMs,proto3" json:"duration_ms,omitempty"`
 	// question is that of an approval, as JSON: text, form, assignees, show and values.
 	Question []byte `protobuf:"bytes,6,opt,name=question,proto3" json:"question,omitempty"`
 	// tries and error are those of a step that is tried again, for a retry.
-	Tries         uint32 `protobuf:"varint,7,opt,name=tries,proto3" json:"tries,omitempty"`
-	Error         string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	Tries uint32 `protobuf:"varint,7,opt,name=tries,proto3" json:"tries,omitempty"`
+	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
+	// job is that of a call.
+	Job           *CalledJob `protobuf:"bytes,9,opt,name=job,proto3" json:"job,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1400,6 +1402,111 @@ func (x *FunctionWait) GetError() string {
 	return ""
 }
 
+func (x *FunctionWait) GetJob() *CalledJob {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+// CalledJob is a job that a function gives to the workers of a service. Its result ends the wait.
+type CalledJob struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Service string                 `protobuf:"bytes,1,opt,name=service,proto3" json:"service,omitempty"`
+	// over is how it travels: "push", "remote", "queue", "local_func" or "external".
+	Over string `protobuf:"bytes,2,opt,name=over,proto3" json:"over,omitempty"`
+	// input is JSON, and hash a text that identifies it in replays.
+	Input []byte `protobuf:"bytes,3,opt,name=input,proto3" json:"input,omitempty"`
+	Hash  string `protobuf:"bytes,4,opt,name=hash,proto3" json:"hash,omitempty"`
+	// retries is the number of further attempts after a failure.
+	Retries uint32 `protobuf:"varint,5,opt,name=retries,proto3" json:"retries,omitempty"`
+	// pause_ms is the pause before the first of them. Each further one is twice as long.
+	PauseMs int64 `protobuf:"varint,6,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`
+	// timeout_ms limits each attempt; 0 for none.
+	TimeoutMs     int64 `protobuf:"varint,7,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CalledJob) Reset() {
+	*x = CalledJob{}
+	mi := &file_api_wire_attach_attach_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CalledJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CalledJob) ProtoMessage() {}
+
+func (x *CalledJob) ProtoReflect() protoreflect.Message {
+	mi := &file_api_wire_attach_attach_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CalledJob.ProtoReflect.Descriptor instead.
+func (*CalledJob) Descriptor() ([]byte, []int) {
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *CalledJob) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *CalledJob) GetOver() string {
+	if x != nil {
+		return x.Over
+	}
+	return ""
+}
+
+func (x *CalledJob) GetInput() []byte {
+	if x != nil {
+		return x.Input
+	}
+	return nil
+}
+
+func (x *CalledJob) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *CalledJob) GetRetries() uint32 {
+	if x != nil {
+		return x.Retries
+	}
+	return 0
+}
+
+func (x *CalledJob) GetPauseMs() int64 {
+	if x != nil {
+		return x.PauseMs
+	}
+	return 0
+}
+
+func (x *CalledJob) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
 // FunctionRecord reports results of steps, and waits that begin while the function goes on in other
 // branches. The worker sends it again on the next stream until it is answered.
 type FunctionRecord struct {
@@ -1418,7 +1525,7 @@ type FunctionRecord struct {
 
 func (x *FunctionRecord) Reset() {
 	*x = FunctionRecord{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[12]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1537,7 @@ func (x *FunctionRecord) String() string {
 func (*FunctionRecord) ProtoMessage() {}
 
 func (x *FunctionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[12]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1550,7 @@ func (x *FunctionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionRecord.ProtoReflect.Descriptor instead.
 func (*FunctionRecord) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{12}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FunctionRecord) GetNumber() uint64 {
@@ -1496,7 +1603,7 @@ type FunctionAnswer struct {
 
 func (x *FunctionAnswer) Reset() {
 	*x = FunctionAnswer{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[13]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1615,7 @@ func (x *FunctionAnswer) String() string {
 func (*FunctionAnswer) ProtoMessage() {}
 
 func (x *FunctionAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[13]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1628,7 @@ func (x *FunctionAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionAnswer.ProtoReflect.Descriptor instead.
 func (*FunctionAnswer) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{13}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FunctionAnswer) GetNumber() uint64 {
@@ -1570,7 +1677,7 @@ type FunctionSteps struct {
 
 func (x *FunctionSteps) Reset() {
 	*x = FunctionSteps{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[14]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1582,7 +1689,7 @@ func (x *FunctionSteps) String() string {
 func (*FunctionSteps) ProtoMessage() {}
 
 func (x *FunctionSteps) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[14]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1595,7 +1702,7 @@ func (x *FunctionSteps) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionSteps.ProtoReflect.Descriptor instead.
 func (*FunctionSteps) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{14}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FunctionSteps) GetNumber() uint64 {
@@ -1638,7 +1745,7 @@ type FunctionGivenUp struct {
 
 func (x *FunctionGivenUp) Reset() {
 	*x = FunctionGivenUp{}
-	mi := &file_api_wire_attach_attach_proto_msgTypes[15]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1650,7 +1757,7 @@ func (x *FunctionGivenUp) String() string {
 func (*FunctionGivenUp) ProtoMessage() {}
 
 func (x *FunctionGivenUp) ProtoReflect() protoreflect.Message {
-	mi := &file_api_wire_attach_attach_proto_msgTypes[15]
+	mi := &file_api_wire_attach_attach_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1663,7 +1770,7 @@ func (x *FunctionGivenUp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FunctionGivenUp.ProtoReflect.Descriptor instead.
 func (*FunctionGivenUp) Descriptor() ([]byte, []int) {
-	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{15}
+	return file_api_wire_attach_attach_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FunctionGivenUp) GetReason() string {
@@ -1794,7 +1901,7 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\x05tries\x18\b \x01(\rR\x05tries\x12\"\n" +
 	"\rstarted_at_ms\x18\t \x01(\x03R\vstartedAtMs\x12\x1e\n" +
 	"\vended_at_ms\x18\n" +
-	" \x01(\x03R\tendedAtMs\"\xc3\x01\n" +
+	" \x01(\x03R\tendedAtMs\"\xf2\x01\n" +
 	"\fFunctionWait\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03use\x18\x02 \x01(\rR\x03use\x12\x12\n" +
@@ -1804,7 +1911,17 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"durationMs\x12\x1a\n" +
 	"\bquestion\x18\x06 \x01(\fR\bquestion\x12\x14\n" +
 	"\x05tries\x18\a \x01(\rR\x05tries\x12\x14\n" +
-	"\x05error\x18\b \x01(\tR\x05error\"\xbc\x01\n" +
+	"\x05error\x18\b \x01(\tR\x05error\x12-\n" +
+	"\x03job\x18\t \x01(\v2\x1b.troupe.attach.v1.CalledJobR\x03job\"\xb7\x01\n" +
+	"\tCalledJob\x12\x18\n" +
+	"\aservice\x18\x01 \x01(\tR\aservice\x12\x12\n" +
+	"\x04over\x18\x02 \x01(\tR\x04over\x12\x14\n" +
+	"\x05input\x18\x03 \x01(\fR\x05input\x12\x12\n" +
+	"\x04hash\x18\x04 \x01(\tR\x04hash\x12\x18\n" +
+	"\aretries\x18\x05 \x01(\rR\aretries\x12\x19\n" +
+	"\bpause_ms\x18\x06 \x01(\x03R\apauseMs\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\a \x01(\x03R\ttimeoutMs\"\xbc\x01\n" +
 	"\x0eFunctionRecord\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\x04R\x04turn\x124\n" +
@@ -1854,7 +1971,7 @@ func file_api_wire_attach_attach_proto_rawDescGZIP() []byte {
 }
 
 var file_api_wire_attach_attach_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_api_wire_attach_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_api_wire_attach_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_api_wire_attach_attach_proto_goTypes = []any{
 	(Outcome)(0),            // 0: troupe.attach.v1.Outcome
 	(RecordOutcome)(0),      // 1: troupe.attach.v1.RecordOutcome
@@ -1870,38 +1987,40 @@ var file_api_wire_attach_attach_proto_goTypes = []any{
 	(*Function)(nil),        // 11: troupe.attach.v1.Function
 	(*FunctionStep)(nil),    // 12: troupe.attach.v1.FunctionStep
 	(*FunctionWait)(nil),    // 13: troupe.attach.v1.FunctionWait
-	(*FunctionRecord)(nil),  // 14: troupe.attach.v1.FunctionRecord
-	(*FunctionAnswer)(nil),  // 15: troupe.attach.v1.FunctionAnswer
-	(*FunctionSteps)(nil),   // 16: troupe.attach.v1.FunctionSteps
-	(*FunctionGivenUp)(nil), // 17: troupe.attach.v1.FunctionGivenUp
+	(*CalledJob)(nil),       // 14: troupe.attach.v1.CalledJob
+	(*FunctionRecord)(nil),  // 15: troupe.attach.v1.FunctionRecord
+	(*FunctionAnswer)(nil),  // 16: troupe.attach.v1.FunctionAnswer
+	(*FunctionSteps)(nil),   // 17: troupe.attach.v1.FunctionSteps
+	(*FunctionGivenUp)(nil), // 18: troupe.attach.v1.FunctionGivenUp
 }
 var file_api_wire_attach_attach_proto_depIdxs = []int32{
 	3,  // 0: troupe.attach.v1.FromWorker.hello:type_name -> troupe.attach.v1.Hello
 	5,  // 1: troupe.attach.v1.FromWorker.results:type_name -> troupe.attach.v1.Result
 	6,  // 2: troupe.attach.v1.FromWorker.progress:type_name -> troupe.attach.v1.Progress
-	14, // 3: troupe.attach.v1.FromWorker.records:type_name -> troupe.attach.v1.FunctionRecord
+	15, // 3: troupe.attach.v1.FromWorker.records:type_name -> troupe.attach.v1.FunctionRecord
 	4,  // 4: troupe.attach.v1.Hello.brought:type_name -> troupe.attach.v1.Brought
 	0,  // 5: troupe.attach.v1.Result.outcome:type_name -> troupe.attach.v1.Outcome
-	17, // 6: troupe.attach.v1.Result.given_up:type_name -> troupe.attach.v1.FunctionGivenUp
+	18, // 6: troupe.attach.v1.Result.given_up:type_name -> troupe.attach.v1.FunctionGivenUp
 	7,  // 7: troupe.attach.v1.Progress.lines:type_name -> troupe.attach.v1.Line
 	9,  // 8: troupe.attach.v1.ToWorker.welcome:type_name -> troupe.attach.v1.Welcome
 	10, // 9: troupe.attach.v1.ToWorker.jobs:type_name -> troupe.attach.v1.Job
-	15, // 10: troupe.attach.v1.ToWorker.answers:type_name -> troupe.attach.v1.FunctionAnswer
-	16, // 11: troupe.attach.v1.ToWorker.steps:type_name -> troupe.attach.v1.FunctionSteps
+	16, // 10: troupe.attach.v1.ToWorker.answers:type_name -> troupe.attach.v1.FunctionAnswer
+	17, // 11: troupe.attach.v1.ToWorker.steps:type_name -> troupe.attach.v1.FunctionSteps
 	11, // 12: troupe.attach.v1.Job.function:type_name -> troupe.attach.v1.Function
 	12, // 13: troupe.attach.v1.Function.steps:type_name -> troupe.attach.v1.FunctionStep
-	12, // 14: troupe.attach.v1.FunctionRecord.steps:type_name -> troupe.attach.v1.FunctionStep
-	13, // 15: troupe.attach.v1.FunctionRecord.waits:type_name -> troupe.attach.v1.FunctionWait
-	1,  // 16: troupe.attach.v1.FunctionAnswer.outcome:type_name -> troupe.attach.v1.RecordOutcome
-	12, // 17: troupe.attach.v1.FunctionSteps.steps:type_name -> troupe.attach.v1.FunctionStep
-	13, // 18: troupe.attach.v1.FunctionGivenUp.waits:type_name -> troupe.attach.v1.FunctionWait
-	2,  // 19: troupe.attach.v1.Workers.Attach:input_type -> troupe.attach.v1.FromWorker
-	8,  // 20: troupe.attach.v1.Workers.Attach:output_type -> troupe.attach.v1.ToWorker
-	20, // [20:21] is the sub-list for method output_type
-	19, // [19:20] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	14, // 14: troupe.attach.v1.FunctionWait.job:type_name -> troupe.attach.v1.CalledJob
+	12, // 15: troupe.attach.v1.FunctionRecord.steps:type_name -> troupe.attach.v1.FunctionStep
+	13, // 16: troupe.attach.v1.FunctionRecord.waits:type_name -> troupe.attach.v1.FunctionWait
+	1,  // 17: troupe.attach.v1.FunctionAnswer.outcome:type_name -> troupe.attach.v1.RecordOutcome
+	12, // 18: troupe.attach.v1.FunctionSteps.steps:type_name -> troupe.attach.v1.FunctionStep
+	13, // 19: troupe.attach.v1.FunctionGivenUp.waits:type_name -> troupe.attach.v1.FunctionWait
+	2,  // 20: troupe.attach.v1.Workers.Attach:input_type -> troupe.attach.v1.FromWorker
+	8,  // 21: troupe.attach.v1.Workers.Attach:output_type -> troupe.attach.v1.ToWorker
+	21, // [21:22] is the sub-list for method output_type
+	20, // [20:21] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_api_wire_attach_attach_proto_init() }
@@ -1915,7 +2034,7 @@ func file_api_wire_attach_attach_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_wire_attach_attach_proto_rawDesc), len(file_api_wire_attach_attach_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

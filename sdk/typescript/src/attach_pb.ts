@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file api/wire/attach/attach.proto.
  */
 export const file_api_wire_attach_attach: GenFile = /*@__PURE__*/
-  fileDesc("ChxhcGkvd2lyZS9hdHRhY2gvYXR0YWNoLnByb3RvEhB0cm91cGUuYXR0YWNoLnYxItEBCgpGcm9tV29ya2VyEiYKBWhlbGxvGAEgASgLMhcudHJvdXBlLmF0dGFjaC52MS5IZWxsbxIpCgdyZXN1bHRzGAIgAygLMhgudHJvdXBlLmF0dGFjaC52MS5SZXN1bHQSLAoIcHJvZ3Jlc3MYAyADKAsyGi50cm91cGUuYXR0YWNoLnYxLlByb2dyZXNzEg8KB2xlYXZpbmcYBCABKAgSMQoHcmVjb3Jkcxg8IAMoCzIgLnRyb3VwZS5hdHRhY2gudjEuRnVuY3Rpb25SZWNvcmQiyAEKBUhlbGxvEhAKCHByb3RvY29sGAEgASgNEg4KBndvcmtlchgCIAEoCRIQCghzZXJ2aWNlcxgDIAMoCRIOCgZsYWJlbHMYBCADKAkSDwoHY3JlZGl0cxgFIAEoDRIPCgdzZXNzaW9uGAYgASgJEgwKBGhlbGQYByADKAQSEAoIZmluaXNoZWQYCCADKAQSKgoHYnJvdWdodBgJIAMoCzIZLnRyb3VwZS5hdHRhY2gudjEuQnJvdWdodBINCgVmbG93cxg8IAMoCSI1CgdCcm91Z2h0Eg4KBm51bWJlchgBIAEoBBIKCgJpZBgCIAEoCRIOCgZ0aWNrZXQYAyABKAwiyQEKBlJlc3VsdBIOCgZudW1iZXIYASABKAQSKgoHb3V0Y29tZRgCIAEoDjIZLnRyb3VwZS5hdHRhY2gudjEuT3V0Y29tZRIOCgZvdXRwdXQYAyABKAwSDQoFZXJyb3IYBCABKAkSDQoFZmF0YWwYBSABKAgSDwoHZGV0YWlscxgGIAEoDBIPCgdtZXRyaWNzGAcgASgMEjMKCGdpdmVuX3VwGDwgASgLMiEudHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvbkdpdmVuVXAiYwoIUHJvZ3Jlc3MSDgoGbnVtYmVyGAEgASgEEhMKC3N0YXR1c190ZXh0GAIgASgJEgsKA2xvZxgDIAEoDBIlCgVsaW5lcxgEIAMoCzIWLnRyb3VwZS5hdHRhY2gudjEuTGluZSJBCgRMaW5lEg0KBWF0X21zGAEgASgDEg4KBnN0cmVhbRgCIAEoCRIMCgR0ZXh0GAMgASgJEgwKBHBhcnQYBCABKAgi9wEKCFRvV29ya2VyEioKB3dlbGNvbWUYASABKAsyGS50cm91cGUuYXR0YWNoLnYxLldlbGNvbWUSIwoEam9icxgCIAMoCzIVLnRyb3VwZS5hdHRhY2gudjEuSm9iEhQKDGFja25vd2xlZGdlZBgDIAMoBBIQCghjYW5jZWxlZBgEIAMoBBIPCgdsZWF2aW5nGAUgASgIEjEKB2Fuc3dlcnMYPCADKAsyIC50cm91cGUuYXR0YWNoLnYxLkZ1bmN0aW9uQW5zd2VyEi4KBXN0ZXBzGD0gAygLMh8udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvblN0ZXBzInkKB1dlbGNvbWUSEAoIcHJvdG9jb2wYASABKA0SDwoHc2Vzc2lvbhgCIAEoCRIPCgdyZXN1bWVkGAMgASgIEhQKDGhlYXJ0YmVhdF9tcxgEIAEoDRIQCghncmFjZV9tcxgFIAEoDRISCgptb3N0X2J5dGVzGAYgASgEIqcCCgNKb2ISDgoGbnVtYmVyGAEgASgEEgoKAmlkGAIgASgJEgsKA2tleRgPIAEoCRIPCgdzZXJ2aWNlGAMgASgJEg0KBWlucHV0GAQgASgMEg4KBnBhcmFtcxgFIAEoDBIMCgR0YXNrGAYgASgJEgwKBGZsb3cYByABKAkSDAoEc3RlcBgIIAEoCRIMCgR1bml0GAkgASgNEg0KBXVuaXRzGAogASgNEg8KB2F0dGVtcHQYCyABKA0SDgoGdGlja2V0GA0gASgMEhIKCnRpbWVvdXRfbXMYDCABKAMSDQoFdHJhY2UYDiABKAkSDgoGbGFiZWxzGBAgAygJEiwKCGZ1bmN0aW9uGDwgASgLMhoudHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvbiJrCghGdW5jdGlvbhIMCgRuYW1lGAEgASgJEi0KBXN0ZXBzGAIgAygLMh4udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvblN0ZXASEgoKbW9yZV9zdGVwcxgDIAEoBBIOCgZ1bmRvZXMYBCABKAgisAEKDEZ1bmN0aW9uU3RlcBIMCgRuYW1lGAEgASgJEgsKA3VzZRgCIAEoDRIMCgRraW5kGAMgASgJEgwKBGhhc2gYBCABKAkSDgoGb3V0cHV0GAUgASgMEg0KBWVycm9yGAYgASgJEg8KB2RldGFpbHMYByABKAwSDQoFdHJpZXMYCCABKA0SFQoNc3RhcnRlZF9hdF9tcxgJIAEoAxITCgtlbmRlZF9hdF9tcxgKIAEoAyKJAQoMRnVuY3Rpb25XYWl0EgwKBG5hbWUYASABKAkSCwoDdXNlGAIgASgNEgwKBGtpbmQYAyABKAkSCwoDa2V5GAQgASgJEhMKC2R1cmF0aW9uX21zGAUgASgDEhAKCHF1ZXN0aW9uGAYgASgMEg0KBXRyaWVzGAcgASgNEg0KBWVycm9yGAggASgJIpoBCg5GdW5jdGlvblJlY29yZBIOCgZudW1iZXIYASABKAQSDAoEdHVybhgCIAEoBBItCgVzdGVwcxgDIAMoCzIeLnRyb3VwZS5hdHRhY2gudjEuRnVuY3Rpb25TdGVwEi0KBXdhaXRzGAQgAygLMh4udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvbldhaXQSDAoEc2VlbhgFIAEoBCJvCg5GdW5jdGlvbkFuc3dlchIOCgZudW1iZXIYASABKAQSDAoEdHVybhgCIAEoBBIwCgdvdXRjb21lGAMgASgOMh8udHJvdXBlLmF0dGFjaC52MS5SZWNvcmRPdXRjb21lEg0KBWVycm9yGAQgASgJIl0KDUZ1bmN0aW9uU3RlcHMSDgoGbnVtYmVyGAEgASgEEi0KBXN0ZXBzGAIgAygLMh4udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvblN0ZXASDQoFZmlyc3QYAyABKAQicgoPRnVuY3Rpb25HaXZlblVwEg4KBnJlYXNvbhgBIAEoCRItCgV3YWl0cxgCIAMoCzIeLnRyb3VwZS5hdHRhY2gudjEuRnVuY3Rpb25XYWl0EhAKCHJlc3RhcnRzGAMgASgIEg4KBnBhdXNlZBgEIAEoCCqPAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASFQoRT1VUQ09NRV9DT01QTEVURUQQARISCg5PVVRDT01FX0ZBSUxFRBACEhQKEE9VVENPTUVfUkVUVVJORUQQAxIUChBPVVRDT01FX0NBTkNFTEVEEAQSFAoQT1VUQ09NRV9HSVZFTl9VUBAFKpkBCg1SZWNvcmRPdXRjb21lEh4KGlJFQ09SRF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGQoVUkVDT1JEX09VVENPTUVfU1RPUkVEEAESGAoUUkVDT1JEX09VVENPTUVfU1RPUFMQAhIXChNSRUNPUkRfT1VUQ09NRV9PVkVSEAMSGgoWUkVDT1JEX09VVENPTUVfUkVGVVNFRBAEMlEKB1dvcmtlcnMSRgoGQXR0YWNoEhwudHJvdXBlLmF0dGFjaC52MS5Gcm9tV29ya2VyGhoudHJvdXBlLmF0dGFjaC52MS5Ub1dvcmtlcigBMAFCMVovZ2l0aHViLmNvbS90cm91cGUtZW5naW5lL3Ryb3VwZS9hcGkvd2lyZS9hdHRhY2hiBnByb3RvMw");
+  fileDesc("ChxhcGkvd2lyZS9hdHRhY2gvYXR0YWNoLnByb3RvEhB0cm91cGUuYXR0YWNoLnYxItEBCgpGcm9tV29ya2VyEiYKBWhlbGxvGAEgASgLMhcudHJvdXBlLmF0dGFjaC52MS5IZWxsbxIpCgdyZXN1bHRzGAIgAygLMhgudHJvdXBlLmF0dGFjaC52MS5SZXN1bHQSLAoIcHJvZ3Jlc3MYAyADKAsyGi50cm91cGUuYXR0YWNoLnYxLlByb2dyZXNzEg8KB2xlYXZpbmcYBCABKAgSMQoHcmVjb3Jkcxg8IAMoCzIgLnRyb3VwZS5hdHRhY2gudjEuRnVuY3Rpb25SZWNvcmQiyAEKBUhlbGxvEhAKCHByb3RvY29sGAEgASgNEg4KBndvcmtlchgCIAEoCRIQCghzZXJ2aWNlcxgDIAMoCRIOCgZsYWJlbHMYBCADKAkSDwoHY3JlZGl0cxgFIAEoDRIPCgdzZXNzaW9uGAYgASgJEgwKBGhlbGQYByADKAQSEAoIZmluaXNoZWQYCCADKAQSKgoHYnJvdWdodBgJIAMoCzIZLnRyb3VwZS5hdHRhY2gudjEuQnJvdWdodBINCgVmbG93cxg8IAMoCSI1CgdCcm91Z2h0Eg4KBm51bWJlchgBIAEoBBIKCgJpZBgCIAEoCRIOCgZ0aWNrZXQYAyABKAwiyQEKBlJlc3VsdBIOCgZudW1iZXIYASABKAQSKgoHb3V0Y29tZRgCIAEoDjIZLnRyb3VwZS5hdHRhY2gudjEuT3V0Y29tZRIOCgZvdXRwdXQYAyABKAwSDQoFZXJyb3IYBCABKAkSDQoFZmF0YWwYBSABKAgSDwoHZGV0YWlscxgGIAEoDBIPCgdtZXRyaWNzGAcgASgMEjMKCGdpdmVuX3VwGDwgASgLMiEudHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvbkdpdmVuVXAiYwoIUHJvZ3Jlc3MSDgoGbnVtYmVyGAEgASgEEhMKC3N0YXR1c190ZXh0GAIgASgJEgsKA2xvZxgDIAEoDBIlCgVsaW5lcxgEIAMoCzIWLnRyb3VwZS5hdHRhY2gudjEuTGluZSJBCgRMaW5lEg0KBWF0X21zGAEgASgDEg4KBnN0cmVhbRgCIAEoCRIMCgR0ZXh0GAMgASgJEgwKBHBhcnQYBCABKAgi9wEKCFRvV29ya2VyEioKB3dlbGNvbWUYASABKAsyGS50cm91cGUuYXR0YWNoLnYxLldlbGNvbWUSIwoEam9icxgCIAMoCzIVLnRyb3VwZS5hdHRhY2gudjEuSm9iEhQKDGFja25vd2xlZGdlZBgDIAMoBBIQCghjYW5jZWxlZBgEIAMoBBIPCgdsZWF2aW5nGAUgASgIEjEKB2Fuc3dlcnMYPCADKAsyIC50cm91cGUuYXR0YWNoLnYxLkZ1bmN0aW9uQW5zd2VyEi4KBXN0ZXBzGD0gAygLMh8udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvblN0ZXBzInkKB1dlbGNvbWUSEAoIcHJvdG9jb2wYASABKA0SDwoHc2Vzc2lvbhgCIAEoCRIPCgdyZXN1bWVkGAMgASgIEhQKDGhlYXJ0YmVhdF9tcxgEIAEoDRIQCghncmFjZV9tcxgFIAEoDRISCgptb3N0X2J5dGVzGAYgASgEIqcCCgNKb2ISDgoGbnVtYmVyGAEgASgEEgoKAmlkGAIgASgJEgsKA2tleRgPIAEoCRIPCgdzZXJ2aWNlGAMgASgJEg0KBWlucHV0GAQgASgMEg4KBnBhcmFtcxgFIAEoDBIMCgR0YXNrGAYgASgJEgwKBGZsb3cYByABKAkSDAoEc3RlcBgIIAEoCRIMCgR1bml0GAkgASgNEg0KBXVuaXRzGAogASgNEg8KB2F0dGVtcHQYCyABKA0SDgoGdGlja2V0GA0gASgMEhIKCnRpbWVvdXRfbXMYDCABKAMSDQoFdHJhY2UYDiABKAkSDgoGbGFiZWxzGBAgAygJEiwKCGZ1bmN0aW9uGDwgASgLMhoudHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvbiJrCghGdW5jdGlvbhIMCgRuYW1lGAEgASgJEi0KBXN0ZXBzGAIgAygLMh4udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvblN0ZXASEgoKbW9yZV9zdGVwcxgDIAEoBBIOCgZ1bmRvZXMYBCABKAgisAEKDEZ1bmN0aW9uU3RlcBIMCgRuYW1lGAEgASgJEgsKA3VzZRgCIAEoDRIMCgRraW5kGAMgASgJEgwKBGhhc2gYBCABKAkSDgoGb3V0cHV0GAUgASgMEg0KBWVycm9yGAYgASgJEg8KB2RldGFpbHMYByABKAwSDQoFdHJpZXMYCCABKA0SFQoNc3RhcnRlZF9hdF9tcxgJIAEoAxITCgtlbmRlZF9hdF9tcxgKIAEoAyKzAQoMRnVuY3Rpb25XYWl0EgwKBG5hbWUYASABKAkSCwoDdXNlGAIgASgNEgwKBGtpbmQYAyABKAkSCwoDa2V5GAQgASgJEhMKC2R1cmF0aW9uX21zGAUgASgDEhAKCHF1ZXN0aW9uGAYgASgMEg0KBXRyaWVzGAcgASgNEg0KBWVycm9yGAggASgJEigKA2pvYhgJIAEoCzIbLnRyb3VwZS5hdHRhY2gudjEuQ2FsbGVkSm9iIn4KCUNhbGxlZEpvYhIPCgdzZXJ2aWNlGAEgASgJEgwKBG92ZXIYAiABKAkSDQoFaW5wdXQYAyABKAwSDAoEaGFzaBgEIAEoCRIPCgdyZXRyaWVzGAUgASgNEhAKCHBhdXNlX21zGAYgASgDEhIKCnRpbWVvdXRfbXMYByABKAMimgEKDkZ1bmN0aW9uUmVjb3JkEg4KBm51bWJlchgBIAEoBBIMCgR0dXJuGAIgASgEEi0KBXN0ZXBzGAMgAygLMh4udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvblN0ZXASLQoFd2FpdHMYBCADKAsyHi50cm91cGUuYXR0YWNoLnYxLkZ1bmN0aW9uV2FpdBIMCgRzZWVuGAUgASgEIm8KDkZ1bmN0aW9uQW5zd2VyEg4KBm51bWJlchgBIAEoBBIMCgR0dXJuGAIgASgEEjAKB291dGNvbWUYAyABKA4yHy50cm91cGUuYXR0YWNoLnYxLlJlY29yZE91dGNvbWUSDQoFZXJyb3IYBCABKAkiXQoNRnVuY3Rpb25TdGVwcxIOCgZudW1iZXIYASABKAQSLQoFc3RlcHMYAiADKAsyHi50cm91cGUuYXR0YWNoLnYxLkZ1bmN0aW9uU3RlcBINCgVmaXJzdBgDIAEoBCJyCg9GdW5jdGlvbkdpdmVuVXASDgoGcmVhc29uGAEgASgJEi0KBXdhaXRzGAIgAygLMh4udHJvdXBlLmF0dGFjaC52MS5GdW5jdGlvbldhaXQSEAoIcmVzdGFydHMYAyABKAgSDgoGcGF1c2VkGAQgASgIKo8BCgdPdXRjb21lEhcKE09VVENPTUVfVU5TUEVDSUZJRUQQABIVChFPVVRDT01FX0NPTVBMRVRFRBABEhIKDk9VVENPTUVfRkFJTEVEEAISFAoQT1VUQ09NRV9SRVRVUk5FRBADEhQKEE9VVENPTUVfQ0FOQ0VMRUQQBBIUChBPVVRDT01FX0dJVkVOX1VQEAUqmQEKDVJlY29yZE91dGNvbWUSHgoaUkVDT1JEX09VVENPTUVfVU5TUEVDSUZJRUQQABIZChVSRUNPUkRfT1VUQ09NRV9TVE9SRUQQARIYChRSRUNPUkRfT1VUQ09NRV9TVE9QUxACEhcKE1JFQ09SRF9PVVRDT01FX09WRVIQAxIaChZSRUNPUkRfT1VUQ09NRV9SRUZVU0VEEAQyUQoHV29ya2VycxJGCgZBdHRhY2gSHC50cm91cGUuYXR0YWNoLnYxLkZyb21Xb3JrZXIaGi50cm91cGUuYXR0YWNoLnYxLlRvV29ya2VyKAEwAUIxWi9naXRodWIuY29tL3Ryb3VwZS1lbmdpbmUvdHJvdXBlL2FwaS93aXJlL2F0dGFjaGIGcHJvdG8z");
 
 /**
  * FromWorker is a message of a worker. It may contain any of these parts. An empty message is a
@@ -759,7 +759,7 @@ export type FunctionWait = Message<"troupe.attach.v1.FunctionWait"> & {
   use: number;
 
   /**
-   * kind is "sleep", "retry", "signal" or "approval".
+   * kind is "sleep", "retry", "signal", "approval" or "call".
    *
    * @generated from field: string kind = 3;
    */
@@ -773,7 +773,7 @@ export type FunctionWait = Message<"troupe.attach.v1.FunctionWait"> & {
   key: string;
 
   /**
-   * duration_ms is its duration, or the limit of a signal or an approval; 0 for none.
+   * duration_ms is its duration, or the limit of a signal, an approval or a call; 0 for none.
    *
    * @generated from field: int64 duration_ms = 5;
    */
@@ -797,6 +797,13 @@ export type FunctionWait = Message<"troupe.attach.v1.FunctionWait"> & {
    * @generated from field: string error = 8;
    */
   error: string;
+
+  /**
+   * job is that of a call.
+   *
+   * @generated from field: troupe.attach.v1.CalledJob job = 9;
+   */
+  job?: CalledJob | undefined;
 };
 
 /**
@@ -805,6 +812,65 @@ export type FunctionWait = Message<"troupe.attach.v1.FunctionWait"> & {
  */
 export const FunctionWaitSchema: GenMessage<FunctionWait> = /*@__PURE__*/
   messageDesc(file_api_wire_attach_attach, 11);
+
+/**
+ * CalledJob is a job that a function gives to the workers of a service. Its result ends the wait.
+ *
+ * @generated from message troupe.attach.v1.CalledJob
+ */
+export type CalledJob = Message<"troupe.attach.v1.CalledJob"> & {
+  /**
+   * @generated from field: string service = 1;
+   */
+  service: string;
+
+  /**
+   * over is how it travels: "push", "remote", "queue", "local_func" or "external".
+   *
+   * @generated from field: string over = 2;
+   */
+  over: string;
+
+  /**
+   * input is JSON, and hash a text that identifies it in replays.
+   *
+   * @generated from field: bytes input = 3;
+   */
+  input: Uint8Array;
+
+  /**
+   * @generated from field: string hash = 4;
+   */
+  hash: string;
+
+  /**
+   * retries is the number of further attempts after a failure.
+   *
+   * @generated from field: uint32 retries = 5;
+   */
+  retries: number;
+
+  /**
+   * pause_ms is the pause before the first of them. Each further one is twice as long.
+   *
+   * @generated from field: int64 pause_ms = 6;
+   */
+  pauseMs: bigint;
+
+  /**
+   * timeout_ms limits each attempt; 0 for none.
+   *
+   * @generated from field: int64 timeout_ms = 7;
+   */
+  timeoutMs: bigint;
+};
+
+/**
+ * Describes the message troupe.attach.v1.CalledJob.
+ * Use `create(CalledJobSchema)` to create a new message.
+ */
+export const CalledJobSchema: GenMessage<CalledJob> = /*@__PURE__*/
+  messageDesc(file_api_wire_attach_attach, 12);
 
 /**
  * FunctionRecord reports results of steps, and waits that begin while the function goes on in other
@@ -850,7 +916,7 @@ export type FunctionRecord = Message<"troupe.attach.v1.FunctionRecord"> & {
  * Use `create(FunctionRecordSchema)` to create a new message.
  */
 export const FunctionRecordSchema: GenMessage<FunctionRecord> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 12);
+  messageDesc(file_api_wire_attach_attach, 13);
 
 /**
  * FunctionAnswer answers a record.
@@ -888,7 +954,7 @@ export type FunctionAnswer = Message<"troupe.attach.v1.FunctionAnswer"> & {
  * Use `create(FunctionAnswerSchema)` to create a new message.
  */
 export const FunctionAnswerSchema: GenMessage<FunctionAnswer> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 13);
+  messageDesc(file_api_wire_attach_attach, 14);
 
 /**
  * FunctionSteps are recorded steps of a function that its worker has. They continue the history in
@@ -925,7 +991,7 @@ export type FunctionSteps = Message<"troupe.attach.v1.FunctionSteps"> & {
  * Use `create(FunctionStepsSchema)` to create a new message.
  */
 export const FunctionStepsSchema: GenMessage<FunctionSteps> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 14);
+  messageDesc(file_api_wire_attach_attach, 15);
 
 /**
  * FunctionGivenUp is how a function stopped that has not ended.
@@ -969,7 +1035,7 @@ export type FunctionGivenUp = Message<"troupe.attach.v1.FunctionGivenUp"> & {
  * Use `create(FunctionGivenUpSchema)` to create a new message.
  */
 export const FunctionGivenUpSchema: GenMessage<FunctionGivenUp> = /*@__PURE__*/
-  messageDesc(file_api_wire_attach_attach, 15);
+  messageDesc(file_api_wire_attach_attach, 16);
 
 /**
  * Outcome is the way in which a job ended.
