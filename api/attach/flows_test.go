@@ -332,7 +332,10 @@ func TestLongHistoryReachesTheWorkerInPages(t *testing.T) {
 	s, l := open(t, troupe.Config{}), &ledger{}
 	attachFlow(s, worker.Config{KeepWarm: -1}, "large", func(f *durable.Flow, _ order) (size int, err error) {
 		for i := range 40 {
-			text, err := durable.Do(f, "make", func(context.Context) (string, error) { l.add("make"); return strings.Repeat("x", 100_000), nil })
+			text, err := durable.Do(f, "make", func(context.Context) (string, error) {
+				l.add("make")
+				return strings.Repeat("x", 100_000), nil
+			})
 			if err != nil {
 				return 0, err
 			}

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// A function that is a flow is held by its task if nothing has it, or if the code of its worker does
-// not fit its history. When another worker with it attaches, here or to another member, the task is
-// told to deliver it again.
+// A function that is a flow is held by its task if nothing has it, or if the code of its worker
+// does not fit its history. When another worker with it attaches, here or to another member, the
+// task is told to deliver it again.
 
 // maxHeld is the maximum number of held functions that a member notes. Further ones wait in the
 // queue instead.
@@ -26,9 +26,9 @@ type heldFunctions struct {
 	count     int
 }
 
-// noteRefused notes a function that is refused and will be held by its task. It returns true for all
-// other jobs. It returns false for a function that has to wait in the queue instead: it undoes its
-// work, which its task does not hold back, or too many are held.
+// noteRefused notes a function that is refused and will be held by its task. It returns true for
+// all other jobs. It returns false for a function that has to wait in the queue instead: it undoes
+// its work, which its task does not hold back, or too many are held.
 func (h *heldFunctions) noteRefused(p carriers.Passage, exec *flow.Exec) bool {
 	if exec.Type != flow.ExecCode || p.Foreign() {
 		return true
