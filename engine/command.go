@@ -292,6 +292,7 @@ func codeWait(c *codec.Codec, v *flow.CodeWait) {
 func codeCalledJob(c *codec.Codec, v *flow.CodeJob) {
 	codec.Text(c, &v.Exec)
 	codec.Text(c, &v.Service)
+	codec.Text(c, &v.Func)
 	c.Raw(&v.Input)
 	codec.Text(c, &v.Hash)
 	c.Int(&v.Retries)

@@ -286,6 +286,6 @@ func toWireCall(w *conversation.Wait) *attach.CalledJob {
 	if w.Job == nil {
 		return nil
 	}
-	return &attach.CalledJob{Service: w.Job.Service, Over: w.Job.Over, Input: w.Job.Input, Hash: w.Hash, Retries: uint32(w.Job.Retries),
-		PauseMs: conversation.ToMillis(w.Job.Pause), TimeoutMs: conversation.ToMillis(w.Job.Timeout)}
+	return &attach.CalledJob{Service: w.Job.Service, Flow: w.Job.Flow, Over: w.Job.Over, Input: w.Job.Input, Hash: w.Hash,
+		Retries: uint32(w.Job.Retries), PauseMs: conversation.ToMillis(w.Job.Pause), TimeoutMs: conversation.ToMillis(w.Job.Timeout)}
 }

@@ -445,7 +445,7 @@ func TestCanceledFunctionIsUndoneWhenItsWorkerIsBack(t *testing.T) {
 	require.Equal(t, []string{"hotel", "hotel", "cancel hotel", "cancel hotel"}, l.list())
 }
 
-func TestFunctionInAWorkerCallsAService(t *testing.T) {
+func TestFunctionInAWorkerCallsAServiceAndRunsAFlow(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	a, b := open(t, troupe.Config{Store: dsn, Name: "a"}), open(t, troupe.Config{Store: dsn, Name: "b"})
 	attachFlow(a, worker.Config{KeepWarm: -1}, "sum", func(f *durable.Flow, _ order) (sum int, err error) {
@@ -456,16 +456,20 @@ func TestFunctionInAWorkerCallsAService(t *testing.T) {
 			}
 			sum += twice
 		}
-		return sum, nil
+		more, err := durable.Run[int](f, "more", order{"bob"})
+		return sum + more, err
+	})
+	attachFlow(b, worker.Config{}, "more", func(f *durable.Flow, _ order) (int, error) {
+		return durable.Do(f, "add", func(context.Context) (int, error) { return 1, nil })
 	})
 	b.attach(worker.Config{}, map[string]worker.Handler{"double": double})
-	a.listed(2)
-	b.listed(2)
+	a.listed(3)
+	b.listed(3)
 	var tasks []string
 	for range 10 { // of both members
 		tasks = append(tasks, a.start("sum", order{"ann"}))
 	}
 	for _, task := range tasks {
-		b.ends(task, "6")
+		b.ends(task, "7")
 	}
 }

@@ -1423,7 +1423,10 @@ type CalledJob struct {
 	// pause_ms is the pause before the first of them. Each further one is twice as long.
 	PauseMs int64 `protobuf:"varint,6,opt,name=pause_ms,json=pauseMs,proto3" json:"pause_ms,omitempty"`
 	// timeout_ms limits each attempt; 0 for none.
-	TimeoutMs     int64 `protobuf:"varint,7,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	TimeoutMs int64 `protobuf:"varint,7,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	// flow is the name of a flow that runs as a task of its own, with the service "child_task"; empty
+	// for other jobs.
+	Flow          string `protobuf:"bytes,8,opt,name=flow,proto3" json:"flow,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1505,6 +1508,13 @@ func (x *CalledJob) GetTimeoutMs() int64 {
 		return x.TimeoutMs
 	}
 	return 0
+}
+
+func (x *CalledJob) GetFlow() string {
+	if x != nil {
+		return x.Flow
+	}
+	return ""
 }
 
 // FunctionRecord reports results of steps, and waits that begin while the function goes on in other
@@ -1912,7 +1922,7 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\bquestion\x18\x06 \x01(\fR\bquestion\x12\x14\n" +
 	"\x05tries\x18\a \x01(\rR\x05tries\x12\x14\n" +
 	"\x05error\x18\b \x01(\tR\x05error\x12-\n" +
-	"\x03job\x18\t \x01(\v2\x1b.troupe.attach.v1.CalledJobR\x03job\"\xb7\x01\n" +
+	"\x03job\x18\t \x01(\v2\x1b.troupe.attach.v1.CalledJobR\x03job\"\xcb\x01\n" +
 	"\tCalledJob\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x12\n" +
 	"\x04over\x18\x02 \x01(\tR\x04over\x12\x14\n" +
@@ -1921,7 +1931,8 @@ const file_api_wire_attach_attach_proto_rawDesc = "" +
 	"\aretries\x18\x05 \x01(\rR\aretries\x12\x19\n" +
 	"\bpause_ms\x18\x06 \x01(\x03R\apauseMs\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\a \x01(\x03R\ttimeoutMs\"\xbc\x01\n" +
+	"timeout_ms\x18\a \x01(\x03R\ttimeoutMs\x12\x12\n" +
+	"\x04flow\x18\b \x01(\tR\x04flow\"\xbc\x01\n" +
 	"\x0eFunctionRecord\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
 	"\x04turn\x18\x02 \x01(\x04R\x04turn\x124\n" +
