@@ -227,6 +227,6 @@ func fromWireCall(c *attach.CalledJob) *flow.CodeJob {
 	if c == nil {
 		return nil
 	}
-	return &flow.CodeJob{Exec: flow.ExecType(c.GetOver()), Service: c.GetService(), Func: c.GetFlow(), Input: c.GetInput(), Hash: c.GetHash(),
-		Retries: int(c.GetRetries()), PauseMS: c.GetPauseMs(), TimeoutMS: c.GetTimeoutMs()}
+	return &flow.CodeJob{Exec: flow.ExecType(c.GetOver()), Service: c.GetService(), Func: c.GetFlow(), Input: c.GetInput(),
+		Hash: c.GetHash(), Retries: int(c.GetRetries()), PauseMS: c.GetPauseMs(), TimeoutMS: c.GetTimeoutMs()}
 }
