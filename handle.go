@@ -21,9 +21,9 @@ type (
 // JobFrom returns the job whose handler was called with ctx.
 func JobFrom(ctx context.Context) Job { return job.From(ctx) }
 
-// Stream returns a writer for the program output "stdout" or "stderr" of a job with the given Log,
-// so that the log marks each stream.
-func Stream(log io.Writer, name string) io.Writer { return job.Stream(log, name) }
+// OpenOutput returns a writer for the program output "stdout" or "stderr" of a job with the given
+// Log, so that the log separates the two.
+func OpenOutput(log io.Writer, name string) io.Writer { return job.OpenOutput(log, name) }
 
 // Progress reports in a few words how far the job of ctx is. Readers of the task see the latest
 // text.

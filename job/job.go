@@ -54,14 +54,14 @@ type Job struct {
 	Trace string
 
 	// Log stores everything written to it with the job, line by line, while the job runs; a write
-	// never blocks and never fails. The log of a push worker's job is dropped. Stream separates the
-	// output streams of programs. Log is never nil.
+	// never blocks and never fails. The log of a push worker's job is dropped. OpenOutput separates
+	// the outputs of programs. Log is never nil.
 	Log io.Writer
 }
 
-// Stream returns a writer for what a program prints to "stdout" or "stderr", given the Log of its
-// job, so that the log separates the streams. For a Log without streams it returns the Log itself.
-func Stream(log io.Writer, name string) io.Writer {
+// OpenOutput returns a writer for the "stdout" or "stderr" of a program, given the Log of its job,
+// so that the log separates the two. For a Log that cannot, it returns the Log itself.
+func OpenOutput(log io.Writer, name string) io.Writer {
 	if s, ok := log.(interface{ Stream(name string) io.Writer }); ok {
 		return s.Stream(name)
 	}

@@ -37,9 +37,9 @@ func Count(ctx context.Context, name string, value float64, labels map[string]st
 	job.Count(ctx, name, value, labels)
 }
 
-// Stream returns a writer for what a program prints to "stdout" or "stderr", given the Log of its
-// job, so that the log separates the streams.
-func Stream(log io.Writer, name string) io.Writer { return job.Stream(log, name) }
+// OpenOutput returns a writer for the "stdout" or "stderr" of a program, given the Log of its job,
+// so that the log separates the two.
+func OpenOutput(log io.Writer, name string) io.Writer { return job.OpenOutput(log, name) }
 
 // Fatal marks an error as permanent: the engine does not try again.
 func Fatal(err error) error { return job.Fatal(err) }

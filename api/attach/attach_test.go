@@ -237,8 +237,8 @@ func TestOutputOfARunningJobIsFollowedByStream(t *testing.T) {
 	s := open(t, troupe.Config{})
 	leave := make(chan struct{})
 	s.attach(worker.Config{}, map[string]worker.Handler{"double": func(ctx context.Context, job worker.Job) (any, error) {
-		fmt.Fprintln(worker.Stream(job.Log, "stdout"), "one")
-		fmt.Fprintln(worker.Stream(job.Log, "stderr"), "two")
+		fmt.Fprintln(worker.OpenOutput(job.Log, "stdout"), "one")
+		fmt.Fprintln(worker.OpenOutput(job.Log, "stderr"), "two")
 		fmt.Fprint(job.Log, "half")
 		<-leave
 		return double(ctx, job)

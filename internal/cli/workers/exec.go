@@ -32,7 +32,7 @@ func commandHandler(command string, env []string, grace time.Duration) worker.Ha
 		family := child.New()
 		cmd := shellCommand(command)
 		cmd.Env = append(commandEnv(env, job), family.Variable())
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, io.MultiWriter(&stderr, worker.Stream(job.Log, "stderr"))
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &stdout, io.MultiWriter(&stderr, worker.OpenOutput(job.Log, "stderr"))
 		cmd.WaitDelay = time.Second // for children that hold the pipes open
 		if err := runCommand(ctx, cmd, family, grace); err != nil {
 			return nil, commandError(err, stderr.kept.String())

@@ -26,7 +26,7 @@ func programHandler(r *program.Runner) worker.Handler {
 			Facts: program.Facts{Run: j.Task, Flow: j.Flow, Step: j.Step, Unit: j.Unit,
 				Units: j.Units, Many: j.Units > 1, Attempt: j.Attempt, Retries: -1,
 				Task: j.Key(), Execution: j.ID, Own: jobVariables(j)},
-			Stdout: job.Stream(j.Log, lines.Stdout), Stderr: job.Stream(j.Log, lines.Stderr)})
+			Stdout: job.OpenOutput(j.Log, lines.Stdout), Stderr: job.OpenOutput(j.Log, lines.Stderr)})
 		job.Tell(ctx, res.Metrics...)
 		if res.Error == "" {
 			return res.Output, nil
