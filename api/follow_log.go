@@ -10,9 +10,9 @@ import (
 const (
 	// logParts is the number of chunks of a log that are read at once.
 	logParts = 32
-	// A follower reads again after logSoon if the last read returned something. After a while
-	// without new chunks it waits up to logLate.
-	logSoon, logLate = 200 * time.Millisecond, 800 * time.Millisecond
+	// A follower reads again after followSoon if the last read returned something. After a while
+	// without new parts it waits up to followLate.
+	followSoon, followLate = 200 * time.Millisecond, 800 * time.Millisecond
 )
 
 // LogReader reads logs in parts, and computes which parts are missing.
@@ -58,17 +58,23 @@ func (r *LogReader) missingBefore(p *persistence.LogPart) (s persistence.LogSize
 	return s
 }
 
-// FollowLog calls tell with the parts of a log as they arrive. After over has returned true it
-// reads the rest and returns. It reads the store a few times per second at most, so any member can
-// follow a log that another one stores. If the store does not answer, FollowLog calls troubled,
-// which may end it by returning an error.
+// FollowLog passes on the parts of a log as they arrive, see FollowParts.
 func FollowLog(ctx context.Context, r *LogReader, over func(context.Context) (bool, error),
 	troubled func(error) error, tell func([]LogPart) error) error {
+	return FollowParts(ctx, r.Next, over, troubled, tell)
+}
+
+// FollowParts passes on the parts that next reads as they arrive. After over has returned true it
+// reads the rest and returns. It reads the store a few times per second at most, so any member can
+// follow the values that another one stores. If the store does not answer, it calls troubled, which
+// may end it by returning an error.
+func FollowParts[P any](ctx context.Context, next func(context.Context) (parts []P, more bool, err error),
+	over func(context.Context) (bool, error), troubled func(error) error, tell func([]P) error) error {
 	last := false
-	for pause := logSoon; ; {
-		parts, more, err := r.Next(ctx)
+	for pause := followSoon; ; {
+		parts, more, err := next(ctx)
 		if err == nil && len(parts) > 0 {
-			pause = logSoon
+			pause = followSoon
 			if err := tell(parts); err != nil {
 				return err
 			}
@@ -80,7 +86,7 @@ func FollowLog(ctx context.Context, r *LogReader, over func(context.Context) (bo
 			return nil
 		case err == nil:
 			if last, err = over(ctx); err == nil && last {
-				continue // read the chunks stored before the end
+				continue // read the parts stored before the end
 			}
 		}
 		if err != nil {
@@ -91,7 +97,7 @@ func FollowLog(ctx context.Context, r *LogReader, over func(context.Context) (bo
 		if !sleepContext(ctx, pause) {
 			return ctx.Err()
 		}
-		pause = min(pause*2, logLate)
+		pause = min(pause*2, followLate)
 	}
 }
 
