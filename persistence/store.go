@@ -66,6 +66,7 @@ type Store interface {
 	Schedules
 	Workers
 	Logs
+	Streams
 	Stats
 	Hooks
 	Tokens

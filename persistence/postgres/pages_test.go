@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,9 @@ var throng = []string{
 	"INSERT INTO task_events (task, seq, at, events) SELECT journal_key('t1'), n, n, '[]' FROM generate_series(1, 20000) n",
 	`INSERT INTO task_logs (task, n, job, source, number, chars_before, lines_before, chars, lines, content)
 		SELECT 't1', n, 'j', 's', n, n, n, n, n, '' FROM generate_series(1, 20000) n`,
+	`INSERT INTO stream_values (task, name, last, first, job, step, try, source, number, at, content)
+		SELECT 't1', 's', n, n, 'j', '', 0, 'w', n, n, '[1]' FROM generate_series(1, 20000) n`,
+	`INSERT INTO task_streams (task, name, length, bytes, ended) SELECT 't' || n, 's', 30000, 3, false FROM generate_series(1, 20000) n`,
 	`INSERT INTO approvals (task, id, scope, node, visit, flow_id, state, since, due, key, title, ended_at, answered_by, comment, action)
 		SELECT 't' || n, 't' || n, '', '', 1, 'f', 'open', n, 0, '', '', 0, '', '', '' FROM generate_series(1, 20000) n`,
 	`INSERT INTO stats (flow, of_nodes, width, bucket, scope, node, version, counts)
@@ -37,7 +41,8 @@ var throng = []string{
 }
 
 // crowded are the tables of these rows.
-var crowded = []string{"tasks", "wakes", "task_queue", "externals", "task_events", "task_logs", "approvals", "stats"}
+var crowded = []string{"tasks", "wakes", "task_queue", "externals", "task_events", "task_logs", "stream_values", "task_streams",
+	"approvals", "stats"}
 
 // countsOf returns counts of nodes of the flow f8.
 func countsOf(nodes int) []persistence.StatsRow {
@@ -115,6 +120,19 @@ func TestAPageIsReadAloneWithAnyStatistics(t *testing.T) {
 		"log of a job": func(ctx context.Context, s persistence.Store) (int, error) {
 			list, err := s.ReadLog(ctx, persistence.LogFilter{Job: "j", After: 10, Limit: 50})
 			return len(list), err
+		},
+		"stream": func(ctx context.Context, s persistence.Store) (int, error) {
+			list, err := s.ReadStream(ctx, persistence.StreamFilter{Task: "t1", Name: "s", From: 10, Limit: 50})
+			return len(list), err
+		},
+		"streams that are written to": func(ctx context.Context, s persistence.Store) (int, error) {
+			writes := make([]persistence.StreamWrite, 50)
+			for i := range writes {
+				writes[i] = persistence.StreamWrite{Task: fmt.Sprint("t", i+1), Name: "s", Source: "w", Number: 30_000,
+					Values: []json.RawMessage{json.RawMessage("1")}}
+			}
+			errs, err := s.AppendStreams(ctx, writes, persistence.StreamLimits{Streams: 9, Values: 1 << 20, Bytes: 1 << 30})
+			return len(errs), err
 		},
 		"approvals": func(ctx context.Context, s persistence.Store) (int, error) {
 			list, err := s.ListApprovals(ctx, persistence.ApprovalFilter{State: "open", Limit: 50})

@@ -108,7 +108,9 @@ const deleteGone = `
 		outside AS (DELETE FROM troupe.externals WHERE task IN (SELECT id FROM gone)),
 		asking AS (DELETE FROM troupe.approvals WHERE task IN (SELECT id FROM gone)),
 		queue AS (DELETE FROM troupe.task_queue WHERE task IN (SELECT id FROM gone)),
-		logs AS (DELETE FROM troupe.task_logs WHERE task IN (SELECT id FROM gone))`
+		logs AS (DELETE FROM troupe.task_logs WHERE task IN (SELECT id FROM gone)),
+		streams AS (DELETE FROM troupe.task_streams WHERE task IN (SELECT id FROM gone)),
+		streamed AS (DELETE FROM troupe.stream_values WHERE task IN (SELECT id FROM gone))`
 
 func (s taskStore) EndedBetween(ctx context.Context, from, before int64, limit int) ([]persistence.TaskEnd, error) {
 	return readPage(ctx, s.database, "list ended tasks", listing.ScanTaskEnd,

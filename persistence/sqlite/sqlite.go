@@ -42,6 +42,7 @@ type store struct {
 	queueStore
 	scheduleStore
 	statStore
+	streamStore
 	taskStore
 	tokenStore
 	viewStore
@@ -52,7 +53,7 @@ func newStore(d *database) *store {
 	return &store{
 		d, approvalStore{d}, journalStore{d}, externalStore{d}, flowStore{d}, holdStore{d},
 		hookStore{d}, logStore{d}, memberStore{d}, permitStore{d}, queueStore{d},
-		scheduleStore{d}, statStore{d}, taskStore{d}, tokenStore{d}, viewStore{d}, workerStore{d},
+		scheduleStore{d}, statStore{d}, streamStore{d}, taskStore{d}, tokenStore{d}, viewStore{d}, workerStore{d},
 	}
 }
 

@@ -270,6 +270,8 @@ func (t writeTx) deleteRest(task string, n int64) error {
 		"DELETE FROM externals WHERE task = ?",
 		"DELETE FROM approvals WHERE task = ?",
 		"DELETE FROM task_logs WHERE task = ?",
+		"DELETE FROM task_streams WHERE task = ?",
+		"DELETE FROM stream_values WHERE task = ?",
 	} {
 		if _, err := t.execCount(query, task); err != nil {
 			return err

@@ -135,6 +135,10 @@ func (s *store) AppendLog(ctx context.Context, chunks []persistence.LogChunk, ke
 	return err
 }
 
+func (s *store) AppendStreams(ctx context.Context, writes []persistence.StreamWrite, most persistence.StreamLimits) ([]error, error) {
+	return callHooked(ctx, s, "AppendStreams", func() ([]error, error) { return s.Store.AppendStreams(ctx, writes, most) })
+}
+
 func (s *store) AddStats(ctx context.Context, rows []persistence.StatsRow) error {
 	_, err := callHooked(ctx, s, "AddStats", func() (bool, error) { return true, s.Store.AddStats(ctx, rows) })
 	return err

@@ -51,6 +51,7 @@ type store struct {
 	holds          map[objectHold]int64 // time of the last Hold
 	tokens         []persistence.Token  // in order of name
 	schedules      Schedules
+	*streamTable
 }
 
 type task struct {
@@ -68,12 +69,14 @@ func New(o Options) persistence.Store {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &store{options: o, renewals: map[string]int64{}, tasks: map[string]*task{},
+	s := &store{options: o, renewals: map[string]int64{}, tasks: map[string]*task{},
 		logs: map[string][]persistence.LogRow{}, stats: map[persistence.StatsSpot]stats.Counts{},
 		views: map[string]persistence.SavedView{}, permits: NewPermits(), externals: NewExternals(),
 		approvals: map[string]persistence.ApprovalRow{},
 		hooks:     map[string]persistence.Hook{}, deliveries: map[[2]string]persistence.Delivery{},
 		holds: map[objectHold]int64{}}
+	s.streamTable = &streamTable{s, map[string]map[string]*streamRows{}}
+	return s
 }
 
 var errClosed = errors.New("the store is closed")

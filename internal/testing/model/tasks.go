@@ -221,6 +221,7 @@ func (s *store) dropTasks(list []*task) {
 		s.externals.Drop(t.ID)
 		s.dropApprovals(t.ID)
 		delete(s.logs, t.ID)
+		delete(s.byTask, t.ID)
 	}
 }
 

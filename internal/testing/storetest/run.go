@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(*testing.T) persistence.Store) {
 		{"schedules", schedules, true},
 		{"workers", workers, true},
 		{"logs", logs, true},
+		{"streams", streams, true},
 		{"stats", statistics, true},
 		{"hooks", hooks, false},
 		{"tokens", tokens, false},

@@ -248,6 +248,22 @@ func LogParts(list []Log) []persistence.LogPart {
 	return parts
 }
 
+// StreamColumns are the columns that ScanStream reads.
+const StreamColumns = "task, name, first, last, job, step, try, source, number, at, content"
+
+// ScanStream reads StreamColumns.
+func ScanStream(row Row, r *persistence.StreamRow) error {
+	return row.Scan(&r.Task, &r.Name, &r.First, &r.Last, &r.Job, &r.Step, &r.Try, &r.Source, &r.Number, &r.At, &r.Content)
+}
+
+// StreamSizeColumns are the columns that ScanStreamSize reads.
+const StreamSizeColumns = "name, length, bytes, ended"
+
+// ScanStreamSize reads StreamSizeColumns.
+func ScanStreamSize(row Row, s *persistence.StreamSize) error {
+	return row.Scan(&s.Name, &s.Length, &s.Bytes, &s.Ended)
+}
+
 // ExternalColumns are the columns that ScanExternal reads.
 const ExternalColumns = "task, job, n, service, id, data, memo, started_at, next_at, polls, failures, failing_at, pending, recalled"
 

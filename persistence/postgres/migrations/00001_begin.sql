@@ -327,6 +327,33 @@ CREATE TABLE troupe.task_logs (
 );
 CREATE INDEX task_logs_job ON troupe.task_logs (job, n);
 
+-- The streams of tasks, to which their steps write values.
+CREATE TABLE troupe.task_streams (
+	task   text COLLATE "C" NOT NULL,
+	name   text COLLATE "C" NOT NULL,
+	length bigint  NOT NULL, -- number of values
+	bytes  bigint  NOT NULL,
+	ended  boolean NOT NULL, -- a writer has closed it
+	PRIMARY KEY (task, name)
+);
+
+-- The values of streams, in groups.
+CREATE TABLE troupe.stream_values (
+	task    text COLLATE "C" NOT NULL,
+	name    text COLLATE "C" NOT NULL,
+	last    bigint NOT NULL, -- number of the last value in the stream
+	first   bigint NOT NULL,
+	job     text COLLATE "C" NOT NULL, -- the attempt
+	step    text COLLATE "C" NOT NULL, -- '' = a function that is a flow, between its steps
+	try     bigint NOT NULL,
+	source  text COLLATE "C" NOT NULL, -- the sender that numbers the values
+	number  bigint NOT NULL, -- of the last value
+	at      bigint NOT NULL,
+	content bytea  NOT NULL,
+	PRIMARY KEY (task, name, last)
+);
+CREATE INDEX stream_values_source ON troupe.stream_values (task, name, source, number);
+
 -- How tasks have gone, by minutes and by hours. The same rows are written again and again.
 CREATE TABLE troupe.stats (
 	flow     text COLLATE "C" NOT NULL, -- '' = all of them together
@@ -404,7 +431,7 @@ BEGIN
 		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 		WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'troupe.tasks'::regclass) AND c.relkind = 'r' AND a.atttypid = 'bytea'::regtype
 			AND a.attnum > 0 AND NOT a.attisdropped
-			AND c.relname IN ('flow_versions', 'schedules', 'tasks', 'task_events', 'checkpoints', 'task_logs', 'externals', 'hooks', 'deliveries', 'stats', 'tokens', 'approvals')
+			AND c.relname IN ('flow_versions', 'schedules', 'tasks', 'task_events', 'checkpoints', 'task_logs', 'stream_values', 'externals', 'hooks', 'deliveries', 'stats', 'tokens', 'approvals')
 	LOOP
 		EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET COMPRESSION lz4', large.table_name, large.column_name);
 	END LOOP;

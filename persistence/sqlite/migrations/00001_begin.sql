@@ -267,6 +267,33 @@ CREATE TABLE task_logs (
 ) STRICT;
 CREATE INDEX task_logs_job ON task_logs (job, n);
 
+-- The streams of tasks, to which their steps write values.
+CREATE TABLE task_streams (
+	task   TEXT    NOT NULL,
+	name   TEXT    NOT NULL,
+	length INTEGER NOT NULL, -- number of values
+	bytes  INTEGER NOT NULL,
+	ended  INTEGER NOT NULL, -- 1 = a writer has closed it
+	PRIMARY KEY (task, name)
+) STRICT, WITHOUT ROWID;
+
+-- The values of streams, in groups.
+CREATE TABLE stream_values (
+	task    TEXT    NOT NULL,
+	name    TEXT    NOT NULL,
+	last    INTEGER NOT NULL, -- number of the last value in the stream
+	first   INTEGER NOT NULL,
+	job     TEXT    NOT NULL, -- the attempt
+	step    TEXT    NOT NULL, -- '' = a function that is a flow, between its steps
+	try     INTEGER NOT NULL,
+	source  TEXT    NOT NULL, -- the sender that numbers the values
+	number  INTEGER NOT NULL, -- of the last value
+	at      INTEGER NOT NULL,
+	content BLOB    NOT NULL,
+	PRIMARY KEY (task, name, last)
+) STRICT;
+CREATE INDEX stream_values_source ON stream_values (task, name, source, number);
+
 -- How tasks have gone, by minutes and by hours.
 CREATE TABLE stats (
 	flow     TEXT    NOT NULL, -- '' = all of them together

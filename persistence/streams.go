@@ -1,0 +1,215 @@
+package persistence
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/troupe-engine/troupe/flow"
+)
+
+// Streams stores the values that steps write to the named streams of their task while they run. The
+// values of a stream are numbered from 0, in order of storage.
+type Streams interface {
+	// AppendStreams adds values to streams, in the given order. It skips values that their source
+	// numbered no higher than a stored value. The first result has an error per write: nil,
+	// ErrNotFound for an unknown task, or an error of the kind flow.Limit. Such a write stores none
+	// of its values.
+	AppendStreams(ctx context.Context, writes []StreamWrite, most StreamLimits) ([]error, error)
+	// ReadStream returns rows of a stream in order, from the row with the value f.From on. A reader
+	// that has read up to a value has missed nothing before it.
+	ReadStream(ctx context.Context, f StreamFilter) ([]StreamRow, error)
+	// StreamSizes returns the streams of a task in order of their names.
+	StreamSizes(ctx context.Context, task string) ([]StreamSize, error)
+}
+
+// StreamWrite is a group of values of one writer that are stored together.
+type StreamWrite struct {
+	Task, Name string
+	StreamWriter
+	// Source identifies the sender that numbers the values of the stream from 1 up. Each delivery
+	// of an attempt is a new source. A function that is a flow is one source for the values that it
+	// writes between its steps, so a replay writes none twice.
+	Source string
+	Number int64 // of the last value
+	At     int64 // Unix milliseconds
+	Values []json.RawMessage
+	Ends   bool // the writer has closed the stream
+}
+
+// StreamWriter is the part of a task that writes values.
+type StreamWriter struct {
+	Job  string // id of the attempt's job
+	Step string // step; "" for a function that is a flow, between its steps
+	Try  int    // number of the try within the attempt, from 1; 0 if there is only one
+}
+
+// StreamLimits limits the streams of a task.
+type StreamLimits struct {
+	Streams int   // number of streams
+	Values  int64 // number of values in all streams
+	Bytes   int64 // bytes of all values
+}
+
+// StreamFilter selects rows of a stream.
+type StreamFilter struct {
+	Task, Name string
+	From       int64 // number of the first value
+	Limit      int
+}
+
+// StreamRow is a group of values as it is stored.
+type StreamRow struct {
+	Task, Name string
+	First      int64 // number of its first value in the stream
+	Last       int64 // number of its last value in the stream
+	StreamWriter
+	Source  string
+	Number  int64 // number of its last value, counted by its source
+	At      int64
+	Content []byte // a JSON array
+}
+
+// Values returns the values of a row.
+func (r *StreamRow) Values() (list []json.RawMessage, err error) {
+	if err = json.Unmarshal(r.Content, &list); err == nil && int64(len(list)) != r.Last-r.First+1 {
+		err = fmt.Errorf("it has %d values", len(list))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("persistence: the values %d to %d of the stream %s: %w", r.First, r.Last, r.Name, err)
+	}
+	return list, nil
+}
+
+// StreamSize is a stream without its values.
+type StreamSize struct {
+	Name   string
+	Length int64 // number of values
+	Bytes  int64
+	Ended  bool // its writer has closed it
+}
+
+// StreamTails is the state of streams in a store before values are added.
+type StreamTails struct {
+	Tasks   map[string]map[string]*StreamSize // by task and name; a missing entry means an unknown task
+	Sources map[StreamSource]int64            // highest number stored
+	changed map[*StreamSize]string            // changed streams, with their tasks
+}
+
+// StreamSource identifies a source of values of a stream.
+type StreamSource struct{ Task, Name, Source string }
+
+// NewStreamTails returns the tails of no task.
+func NewStreamTails() *StreamTails {
+	return &StreamTails{Tasks: map[string]map[string]*StreamSize{}, Sources: map[StreamSource]int64{},
+		changed: map[*StreamSize]string{}}
+}
+
+// AddTask notes a task without streams.
+func (t *StreamTails) AddTask(task string) {
+	if t.Tasks[task] == nil {
+		t.Tasks[task] = map[string]*StreamSize{}
+	}
+}
+
+// Add returns the rows to store for writes, and an error for each write. It updates the tails as if
+// the rows were stored.
+func (t *StreamTails) Add(writes []StreamWrite, most StreamLimits) (rows []StreamRow, errs []error) {
+	errs = make([]error, len(writes))
+	for i := range writes {
+		var row *StreamRow
+		if row, errs[i] = t.addWrite(&writes[i], most); row != nil {
+			rows = append(rows, *row)
+		}
+	}
+	return rows, errs
+}
+
+// addWrite returns the row of a write; nil if there is nothing to add.
+func (t *StreamTails) addWrite(w *StreamWrite, most StreamLimits) (*StreamRow, error) {
+	streams, known := t.Tasks[w.Task]
+	if !known {
+		return nil, ErrNotFound
+	}
+	if !flow.IsText(w.Name) || !flow.IsText(w.Source) || !flow.IsText(w.Job) || !flow.IsText(w.Step) {
+		return nil, flow.Errorf(flow.Invalid, "the stream %q cannot be stored: a name in it is not valid text", w.Name)
+	}
+	source := StreamSource{w.Task, w.Name, w.Source}
+	values := w.valuesAfter(t.Sources[source])
+	if len(values) == 0 && !w.Ends {
+		return nil, nil
+	}
+	s := streams[w.Name]
+	if s == nil {
+		s = &StreamSize{Name: w.Name}
+	}
+	content := joinValues(values)
+	if err := most.checkRoom(streams, s, len(values), len(content)); err != nil {
+		return nil, err
+	}
+	streams[w.Name], t.changed[s] = s, w.Task
+	s.Ended = w.Ends
+	if len(values) == 0 {
+		return nil, nil
+	}
+	row := &StreamRow{Task: w.Task, Name: w.Name, First: s.Length, Last: s.Length + int64(len(values)) - 1,
+		StreamWriter: w.StreamWriter, Source: w.Source, Number: w.Number, At: w.At, Content: content}
+	s.Length, s.Bytes = row.Last+1, s.Bytes+int64(len(content))
+	t.Sources[source] = w.Number
+	return row, nil
+}
+
+// valuesAfter returns the values with numbers above the given one.
+func (w *StreamWrite) valuesAfter(number int64) []json.RawMessage {
+	first := w.Number - int64(len(w.Values)) + 1
+	return w.Values[min(max(number-first+1, 0), int64(len(w.Values))):]
+}
+
+// joinValues returns values as a JSON array.
+func joinValues(values []json.RawMessage) []byte {
+	size := 2
+	for _, v := range values {
+		size += len(v) + 1
+	}
+	b := append(make([]byte, 0, size), '[')
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, bytes.TrimSpace(v)...)
+	}
+	return append(b, ']')
+}
+
+// checkRoom returns an error if a stream of a task cannot take values.
+func (l StreamLimits) checkRoom(streams map[string]*StreamSize, s *StreamSize, values, bytes int) error {
+	if streams[s.Name] == nil && len(streams) >= l.Streams {
+		return flow.Errorf(flow.Limit, "the task has %d streams, and no more are possible", len(streams))
+	}
+	sum := StreamSize{Length: int64(values), Bytes: int64(bytes)}
+	for _, other := range streams {
+		sum.Length, sum.Bytes = sum.Length+other.Length, sum.Bytes+other.Bytes
+	}
+	switch {
+	case sum.Length > l.Values:
+		return flow.Errorf(flow.Limit, "the streams of the task are full: they may have %d values", l.Values)
+	case sum.Bytes > l.Bytes:
+		return flow.Errorf(flow.Limit, "the streams of the task are full: they may have %d bytes", l.Bytes)
+	}
+	return nil
+}
+
+// ChangedStream is a stream that has changed.
+type ChangedStream struct {
+	Task string
+	StreamSize
+}
+
+// ChangedStreams returns the streams that Add has changed.
+func (t *StreamTails) ChangedStreams() (list []ChangedStream) {
+	for s, task := range t.changed {
+		list = append(list, ChangedStream{task, *s})
+	}
+	return list
+}
