@@ -173,6 +173,8 @@ type Config struct {
 	// MaxLog is how many characters of an attempt's output are kept, the newest ones. Default
 	// 2,000,000.
 	MaxLog int
+	// MaxStreams is how many bytes the values of a task's streams may have. Default 64 MiB.
+	MaxStreams int64
 	// Retention is how long ended tasks are kept. Default 30 days; negative = forever.
 	Retention time.Duration
 

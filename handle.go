@@ -25,6 +25,10 @@ func JobFrom(ctx context.Context) Job { return job.From(ctx) }
 // Log, so that the log separates the two.
 func OpenOutput(log io.Writer, name string) io.Writer { return job.OpenOutput(log, name) }
 
+// Stream returns a stream of the task of ctx: values that others can read while the job runs, such
+// as the tokens of a model.
+func Stream(ctx context.Context, name string) *job.StreamWriter { return job.Stream(ctx, name) }
+
 // Progress reports in a few words how far the job of ctx is. Readers of the task see the latest
 // text.
 func Progress(ctx context.Context, text string) { job.Progress(ctx, text) }

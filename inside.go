@@ -50,7 +50,7 @@ type ownRoutes struct {
 // apiMember returns the parts of the member that all families of routes use.
 func (e *Engine) apiMember(asked engine.Engine) api.Member {
 	return api.Member{Engine: asked, Store: e.stores.Newest, Reader: e.stores.Reader,
-		Registry: e.workers, Logs: e.logs, Payloads: e.stores.Payloads,
+		Registry: e.workers, Logs: e.logs, Streams: e.streams, Payloads: e.stores.Payloads,
 		Limits: e.cfg.Limits, Secret: e.secrets.Listed, Func: e.functions.Check, WorkerTTL: e.cfg.WorkerTTL, Logger: e.cfg.Logger}
 }
 

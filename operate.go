@@ -69,6 +69,39 @@ func (e *jobCalls) FollowLogs(ctx context.Context, task string, q LogQuery) iter
 	}
 }
 
+// StreamInfo is a stream of a task, to which its steps write values while they run.
+type StreamInfo = wire.Stream
+
+// StreamValue is a value of a stream.
+type StreamValue = wire.StreamValue
+
+// StreamPage is a part of a stream.
+type StreamPage = wire.StreamPage
+
+// Streams lists the streams of a task.
+func (e *jobCalls) Streams(ctx context.Context, task string) ([]StreamInfo, error) {
+	list, err := e.client.Streams(ctx, task)
+	return list, toTypedError(err)
+}
+
+// StreamPage reads values of a stream from an offset on. The Next of the page is the offset of the
+// next one.
+func (e *jobCalls) StreamPage(ctx context.Context, task, stream string, from int64) (*StreamPage, error) {
+	return withTypedError(e.client.StreamPage(ctx, task, stream, from, 0))
+}
+
+// FollowStream returns the values of a stream from an offset on as they are written. It ends with
+// the stream or with the task.
+func (e *jobCalls) FollowStream(ctx context.Context, task, stream string, from int64) iter.Seq2[StreamValue, error] {
+	return func(yield func(StreamValue, error) bool) {
+		for value, err := range e.client.FollowStream(ctx, task, stream, from) {
+			if !yield(value, toTypedError(err)) {
+				return
+			}
+		}
+	}
+}
+
 // Jobs lists the jobs in the queue, of the given services or of all, longest wait first.
 func (e *jobCalls) Jobs(ctx context.Context, p Paging, services ...string) (*Page[WaitingJob], error) {
 	return withTypedError(e.client.Jobs(ctx, p, services...))

@@ -42,6 +42,7 @@ var methods = map[string]string{
 	"stream-events": "Watch", "stream-socket": "Watch",
 
 	"list-logs": "Logs", "stream-logs": "FollowLogs",
+	"list-streams": "Streams", "read-stream": "FollowStream", // and StreamPage
 
 	"open-session": ofBrowsers, "close-session": ofBrowsers, "get-identity": ofBrowsers,
 	"get-settings": ofAdmins, "list-tokens": ofAdmins, "list-views": ofBrowsers,
@@ -57,7 +58,7 @@ var methods = map[string]string{
 	"claim-job": ofWorkers, "complete-job": ofWorkers, "fail-job": ofWorkers, "job-params": ofWorkers, "release-job": ofWorkers,
 	"remove-worker": ofWorkers, "register-worker": ofWorkers, "worker-heartbeat": ofWorkers,
 	"poll-jobs": ofWorkers, "release-jobs": ofWorkers,
-	"report-jobs": ofWorkers,
+	"report-jobs": ofWorkers, "write-streams": ofWorkers,
 }
 
 const (

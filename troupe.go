@@ -49,6 +49,7 @@ import (
 	"github.com/troupe-engine/troupe/carriers/logs"
 	"github.com/troupe-engine/troupe/carriers/programs"
 	"github.com/troupe-engine/troupe/carriers/scripts"
+	"github.com/troupe-engine/troupe/carriers/streams"
 	"github.com/troupe-engine/troupe/carriers/workers"
 	"github.com/troupe-engine/troupe/engine"
 	"github.com/troupe-engine/troupe/flow"
@@ -61,6 +62,7 @@ import (
 	"github.com/troupe-engine/troupe/member/news"
 	"github.com/troupe-engine/troupe/member/schedules"
 	"github.com/troupe-engine/troupe/member/spans"
+	"github.com/troupe-engine/troupe/persistence"
 )
 
 // Engine is one member in this process.
@@ -99,6 +101,7 @@ type jobCarriers struct {
 	flows      *functions.Flows
 	handled    sync.Map // names of the functions that the program has registered
 	logs       *logs.Book
+	streams    *streams.Book
 	containers *containers.Service
 	objects    *external.Objects
 	services   external.Services
@@ -145,7 +148,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 		tls: certificates, rewinds: newRewinds()}
 	e.objects = e.newObjects()
 	e.logs = logs.New(logs.Options{Store: stores.Newest, Keep: cfg.MaxLog, Logger: cfg.Logger})
-	e.functions = functions.New(functions.Options{Logs: e.logs, Note: e.noteJob, Traced: e.cfg.Spans != nil})
+	e.streams = streams.New(streams.Options{Store: stores.Newest, Most: persistence.StreamLimits{Bytes: cfg.MaxStreams}})
+	e.functions = functions.New(functions.Options{Logs: e.logs, Streams: e.streams, Note: e.noteJob, Traced: e.cfg.Spans != nil})
 	e.news.Newest, e.news.Wake = stores.Newest, e.wakeSchedules
 	stores.Newest.Changed = e.news.AnnounceFlow
 	e.ctx, e.end = context.WithCancel(context.Background())

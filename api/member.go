@@ -27,6 +27,11 @@ type Member struct {
 		Add(persistence.LogChunk) bool
 	}
 
+	// Streams stores the values that workers send for streams of tasks.
+	Streams interface {
+		Append(ctx context.Context, writes []persistence.StreamWrite) ([]error, error)
+	}
+
 	Payloads *payload.Store // resolves references in values; nil if there are none
 	Limits   flow.Limits    // of definitions
 	// returns an error for a secret that programs do not get; nil means that this is not known
@@ -70,6 +75,7 @@ type Store interface {
 	persistence.Tasks
 	persistence.Queue
 	persistence.Logs
+	persistence.Streams
 	persistence.Hooks
 	persistence.Tokens
 	persistence.Views

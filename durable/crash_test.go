@@ -100,6 +100,10 @@ func TestFunctionGoesOnBehindItsRecordedSteps(t *testing.T) {
 			}
 			require.Equal(t, times, countLines(lines, fmt.Sprint("step", k)), "step %d", k)
 		}
+		e, err := troupe.Open(t.Context(), troupe.Config{Store: store})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, e.Close()) }()
+		require.Equal(t, "1 2 3 4 5 6 7 8 9 10", readStream(t, e, s.Tasks[0], "steps"), "replays write no value twice")
 	})
 }
 

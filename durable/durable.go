@@ -31,6 +31,8 @@
 //
 // Call gives a job to the workers of a service, in whatever language. Run runs another flow.
 //
+// Stream writes values that others read while the function runs, such as the tokens of a model.
+//
 // Restart begins a function anew, so that one that runs for years stays small.
 //
 // Go, All, Each and Race run parts of a function side by side. The names of the steps in such a

@@ -115,6 +115,9 @@ type input struct {
 func (s *setup) takeTenSteps(f *durable.Flow, in input) (sum int, err error) {
 	defer func() { s.addLine("end", in.Name, s.Name) }()
 	for k := 1; k <= 10; k++ {
+		if err := f.Stream("steps").Write(k); err != nil {
+			return 0, err
+		}
 		n, err := durable.Do(f, fmt.Sprint("step", k), func(ctx context.Context) (int, error) {
 			s.addLine(fmt.Sprint("step", k), in.Name, s.Name, troupe.JobFrom(ctx).Key())
 			s.reachPoint(in.Name, "in", k)

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -57,6 +58,8 @@ type Job struct {
 	// never blocks and never fails. The log of a push worker's job is dropped. OpenOutput separates
 	// the outputs of programs. Log is never nil.
 	Log io.Writer
+
+	streams StreamSink
 }
 
 // OpenOutput returns a writer for the "stdout" or "stderr" of a program, given the Log of its job,
@@ -97,6 +100,7 @@ type handlerContext struct {
 	job      Job
 	progress func(ctx context.Context, j Job, text string)
 	numbers  lockedNumbers
+	try      atomic.Int32 // see NoteTry
 }
 
 func (c *handlerContext) Value(key any) any {

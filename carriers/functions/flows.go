@@ -33,14 +33,13 @@ func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
 		return flow.Report{GivenUp: &flow.GivenUp{Reason: held}}
 	}
 	defer call.End()
-	log := f.registry.opts.Logs.Open(j.Task, told.ID)
-	told.Log = log
+	told, output := f.registry.openOutput(ctx, told)
 	ctx = job.With(ctx, told, f.registry.progress)
 	prefix := j.RestartPrefix()
 	rep := reportOf(call.Run(ctx, flowfuncs.Delivery{Job: told, Steps: stepsOf(j.Function.Steps), Undoes: j.Function.Undoes,
-		Host: &flowHost{ctx, prefix}}), prefix)
+		Host: &flowHost{ctx, prefix, told.Streams()}}), prefix)
 	rep.Worker, rep.URL, rep.Metrics = "flow:"+j.Exec.Func, "local", job.Told(ctx)
-	rep.Log = log.Close()
+	rep.Log = output.closeOutput()
 	return rep
 }
 
@@ -64,6 +63,8 @@ func reportOf(r flowfuncs.Result, prefix string) flow.Report {
 type flowHost struct {
 	ctx    context.Context
 	prefix string // of the recorded names of steps
+	// streams of the job; nil if there are none
+	streams job.StreamSink
 }
 
 func (h *flowHost) Now() time.Time { return time.Now() }
@@ -72,7 +73,12 @@ func (h *flowHost) Listen(end func(conversation.Step)) {
 	carriers.FunctionHostOf(h.ctx).Listen(func(s flow.CodeStep) { end(stepOf(&s)) })
 }
 
+// Record stores the values that the function has written to streams before the results, because a
+// replay does not write them again.
 func (h *flowHost) Record(_ context.Context, steps []*conversation.Step, waits []*conversation.Wait) error {
+	if h.streams != nil {
+		_ = h.streams.Flush(h.ctx, "") // the log of the job lists the reasons
+	}
 	list := make([]flow.CodeStep, len(steps))
 	for i, s := range steps {
 		list[i] = flow.CodeStep{Name: h.prefix + s.Name, Use: s.Use, Kind: flow.CodeKind(s.Kind), Hash: s.Hash, Output: s.Output,

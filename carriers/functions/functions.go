@@ -11,6 +11,7 @@ import (
 
 	"github.com/troupe-engine/troupe/carriers"
 	"github.com/troupe-engine/troupe/carriers/logs"
+	"github.com/troupe-engine/troupe/carriers/streams"
 	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/job"
 )
@@ -25,6 +26,8 @@ type RawFunc = func(ctx context.Context, j job.Job) (json.RawMessage, error)
 type Options struct {
 	// Logs stores what functions write to the log of their job, while they run. May be nil.
 	Logs *logs.Book
+	// Streams stores the values that functions write to streams. May be nil.
+	Streams *streams.Book
 	// Note receives the progress notes of functions. May be nil.
 	Note func(ctx context.Context, task string, n flow.Note) error
 	// Traced includes spans in the jobs of all attempts, not only of tasks whose starts are traced.
@@ -98,19 +101,20 @@ func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 		return flow.Report{Error: "fatal error: " + r.unknownFuncText(j.Exec.Func).Error(), Fatal: true}
 	}
 	fn := found.(*namedFunc)
-	told := jobOf(&j, r.opts.Traced)
-	log := r.opts.Logs.Open(j.Task, told.ID)
-	told.Log = log
+	told, output := r.openOutput(ctx, jobOf(&j, r.opts.Traced))
 	ctx = job.With(ctx, told, r.progress)
 	rep := callWithRetries(ctx, fn.call, told, j.Exec)
 	rep.Worker, rep.URL, rep.Metrics = fn.worker, "local", job.Told(ctx)
-	rep.Log = log.Close()
+	rep.Log = output.closeOutput()
 	return rep
 }
 
 // callWithRetries calls a function until it succeeds or its retries are used up.
 func callWithRetries(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec) (rep flow.Report) {
 	for n := 1; ; n++ {
+		if exec.MaxAttempts > 1 {
+			job.NoteTry(ctx, n)
+		}
 		out, err := callRecovering(ctx, fn, j)
 		if err == nil {
 			return flow.Report{Output: out}

@@ -17,7 +17,8 @@ func Example() {
 		fmt.Println(err)
 	}
 	// Output:
-	// find ada's order
-	// refund order 7
-	// completed "it is on its way"
+	// {"Tool":"find","Text":"ada's order"}
+	// {"Tool":"refund","Text":"order 7"}
+	// {"Tool":"say","Text":"it is"}
+	// {"Tool":"say","Text":"on its way"}
 }

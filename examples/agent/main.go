@@ -1,34 +1,32 @@
-// Command agent lets a model choose the next tool. A person decides about the dangerous one.
+// Command agent lets a model choose tools, asks a person about one, and streams its steps.
 package main
 
 import (
 	"context"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/troupe-engine/troupe"
 	"github.com/troupe-engine/troupe/durable"
 )
 
-type customerRequest struct{ Text string }
-type toolChoice struct{ Tool, Input string }
+type toolCall struct{ Tool, Text string }
 
 // model stands for a model, which would get all that was said so far.
-var model = []toolChoice{{"find", "ada's order"}, {"refund", "order 7"}, {"answer", "it is on its way"}}
+var model = []toolCall{{"find", "ada's order"}, {"refund", "order 7"}, {"say", "it is"}, {"say", "on its way"}, {"end", ""}}
 
-func serveCustomer(f *durable.Flow, r customerRequest) (string, error) {
-	for talk := []string{r.Text}; ; talk = append(talk, "done") {
-		next, err := durable.Do(f, "choose", func(context.Context) (toolChoice, error) { return model[len(talk)-1], nil })
-		if err != nil || next.Tool == "answer" {
-			return next.Input, err
+func serveCustomer(f *durable.Flow, request toolCall) (string, error) {
+	for talk := []toolCall{request}; ; talk = append(talk, request) {
+		next, err := durable.Do(f, "choose", func(context.Context) (toolCall, error) { return model[len(talk)-1], nil })
+		if err != nil || next.Tool == "end" {
+			return "answered", err
 		}
 		if next.Tool == "refund" {
-			if ok, err := durable.Approve(f, "refund", durable.Show("of", next.Input), durable.Within(time.Hour)); !ok {
-				return "no", err
+			if ok, err := durable.Approve(f, "refund", durable.Show("of", next.Text)); !ok {
+				return "refused", err
 			}
 		}
-		if err := f.Do("use "+next.Tool, func(context.Context) error { fmt.Println(next.Tool, next.Input); return nil }); err != nil {
+		if err := f.Do("use "+next.Tool, func(ctx context.Context) error { return troupe.Stream(ctx, "answer").Write(next) }); err != nil {
 			return "", err
 		}
 	}
@@ -41,16 +39,18 @@ func runAgent(ctx context.Context, store string) error {
 	}
 	defer engine.Close()
 	troupe.HandleFlow(engine, "agent", serveCustomer)
-	id, err := engine.Start(ctx, "agent", customerRequest{"Where is my money?"})
+	id, err := engine.Start(ctx, "agent", toolCall{Text: "Where is my money?"})
 	if err != nil {
 		return err
 	}
 	_ = engine.Signal(ctx, id, "refund", "approved") // a person does it in the pages
-	result, err := engine.Wait(ctx, id)
-	if err == nil {
-		fmt.Println(result.Status, string(result.Value))
+	for said, err := range engine.FollowStream(ctx, id, "answer", 0) {
+		if err != nil {
+			return err
+		}
+		fmt.Println(string(said.Value))
 	}
-	return err
+	return nil
 }
 
 func main() {

@@ -24,6 +24,7 @@ type Branch struct {
 	at      int                // number of those that were asked for
 	uses    map[string]int
 	group   *group // the branches that were started with it; nil for the main branch
+	output  *branchOutput
 
 	// written with the mutex of the conversation
 	last     int  // index of the last result that it got; -1 if none
@@ -38,7 +39,7 @@ type Branch struct {
 
 // newBranch returns a branch inside another one. The caller holds the mutex.
 func (c *Conversation) newBranch(parent *Branch, path string) *Branch {
-	b := &Branch{c: c, ctx: c.ctx, path: path, uses: map[string]int{}, last: -1}
+	b := &Branch{c: c, ctx: c.ctx, path: path, uses: map[string]int{}, output: &branchOutput{}, last: -1}
 	if parent != nil {
 		b.ctx, b.cancel = context.WithCancel(parent.ctx)
 		b.last = parent.last
@@ -210,9 +211,11 @@ func (b *Branch) doStep(kind Kind, name string, o Options, run Work) (json.RawMe
 // carryOut tries a step until it succeeds or its tries are used up.
 func (b *Branch) carryOut(s *Step, o Options, run Work) {
 	s.StartedAt = b.c.host.Now().UnixMilli()
+	defer b.noteTry(nil)
 	for {
 		s.Tries++
 		ctx := b.contextOf(s)
+		b.noteTry(s)
 		out, err := tryOnce(ctx, o.Timeout, run)
 		if b.ctx.Err() != nil && err != nil {
 			b.endGoroutine() // the step failed because it was cut off
@@ -235,7 +238,9 @@ func (b *Branch) contextOf(s *Step) context.Context {
 	j := b.c.job
 	key := j.Key() + "/" + s.Place()
 	j.ID, j.Step = j.ID+"/"+s.Place(), s.Place()
-	return job.With(b.ctx, job.WithKey(key, j), nil)
+	ctx := job.With(b.ctx, job.WithKey(key, j), nil)
+	job.NoteTry(ctx, s.Tries)
+	return ctx
 }
 
 // tryOnce calls the function of a step. A panic becomes an error.

@@ -72,7 +72,7 @@ func (c *Conversation) undoAfter(o Outcome) Outcome {
 func (b *Branch) continueBranch() *Branch {
 	b.c.mu.Lock()
 	defer b.c.mu.Unlock()
-	return &Branch{c: b.c, ctx: b.c.ctx, path: b.path, history: b.history, at: b.at, uses: b.uses, last: b.last}
+	return &Branch{c: b.c, ctx: b.c.ctx, path: b.path, history: b.history, at: b.at, uses: b.uses, output: b.output, last: b.last}
 }
 
 // undoError is the error of a function whose work could not be undone either.

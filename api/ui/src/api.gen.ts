@@ -473,6 +473,17 @@ export interface Digest {
   waits: WaitReason[]
 }
 
+export interface EndOfStream {
+  /** Number of values that the stream has. */
+  next: number
+  /** State of the task. It is still running if the stream was closed before the task ended. */
+  state: string
+  /** Name of the stream. */
+  stream: string
+  /** ID of the task. */
+  task: string
+}
+
 export interface Event {
   /** Action with which the step ended. */
   action?: string
@@ -1347,6 +1358,15 @@ export interface PageStep {
   searched_until?: string
 }
 
+export interface PageStream {
+  /** Items of the page; never null. */
+  items: Stream[]
+  /** Cursor of the next page; absent at the end. */
+  next?: string
+  /** For searches of tasks and approvals: everything newer than this time was searched. There may be more matches before it; continue with next. */
+  searched_until?: string
+}
+
 export interface PageTaskSummary {
   /** Items of the page; never null. */
   items: TaskSummary[]
@@ -2111,6 +2131,17 @@ export interface StepName {
   step: string
 }
 
+export interface Stream {
+  /** Bytes of the values. */
+  bytes: number
+  /** True if its writer has closed it, or the task has ended. */
+  ended: boolean
+  /** Number of values so far. */
+  length: number
+  /** Name of the stream. */
+  name: string
+}
+
 export interface StreamMessage {
   /** Channel of the message; absent for a request that names none. */
   channel?: string
@@ -2120,6 +2151,74 @@ export interface StreamMessage {
   event: string
   /** ID after which to resume a subscription. */
   id?: string
+}
+
+export interface StreamPage {
+  /** True if no value follows, because the stream or the task has ended. */
+  ended: boolean
+  /** Offset of the first value that follows, to send as from. */
+  next: number
+  /** Values in order; never null. */
+  values: StreamValue[]
+}
+
+export interface StreamValue {
+  /** Time when it, or the first of the values stored with it, was written. */
+  at: string
+  /** Number of the attempt that wrote it, from 1. */
+  attempt: number
+  /** Position of the value in the stream, from 0. */
+  offset: number
+  /** Step that wrote it; absent for a durable function between its steps. */
+  step?: string
+  /** Number of the try within the attempt, from 1; absent if there is only one. */
+  try?: number
+  /** Index of the unit; absent = 0. */
+  unit?: number
+  /** The value, any JSON. */
+  value: unknown
+  /** Number of the visit; absent = 1. */
+  visit?: number
+  /** Identifies the delivery of the job that wrote it. */
+  writer: string
+}
+
+export interface StreamWrite {
+  /** Time of the first value; the default is now. */
+  at?: string
+  /** True if the stream ends with these values. */
+  ends?: boolean
+  /** Number of values of the writer in the stream, with these. Known values are ignored. */
+  number: number
+  /** Step that writes them. */
+  step?: string
+  /** Name of the stream. */
+  stream: string
+  /** Number of the try within the attempt, from 1. */
+  try?: number
+  /** The values, any JSON. */
+  values?: unknown[]
+  /** Identifies the delivery of the job to its worker: a UUID that the worker makes. */
+  writer: string
+}
+
+export interface StreamWriteResult {
+  /** Reason for which none of the values is stored. */
+  problem?: Problem
+  /** Name of the stream. */
+  stream: string
+}
+
+export interface StreamWriteResults {
+  /** Results in the order of the writes; never null. */
+  items: StreamWriteResult[]
+}
+
+export interface StreamWrites {
+  /** Token of the claim; absent for a job that the engine sent to its worker. */
+  token?: string
+  /** Values, grouped by stream. */
+  writes: StreamWrite[]
 }
 
 export interface Task {
@@ -3099,6 +3198,15 @@ export interface Routes {
     body: ReleaseClaim
     answer: Job
   }
+  /** Write values to streams of a job's task */
+  'POST /v1/jobs/{job}/streams': {
+    path: {
+      /** ID of the job, also in the form that pollers get. */
+      job: string
+    }
+    body: StreamWrites
+    answer: StreamWriteResults
+  }
   /** Get your identity */
   'GET /v1/me': {
     answer: Identity
@@ -3694,6 +3802,34 @@ export interface Routes {
     }
     answer: void
   }
+  /** List the streams of a task */
+  'GET /v1/tasks/{task}/streams': {
+    path: {
+      /** ID of the task. */
+      task: string
+    }
+    answer: PageStream
+  }
+  /** Read or follow a stream of a task */
+  'GET /v1/tasks/{task}/streams/{stream}': {
+    path: {
+      /** ID of the task. */
+      task: string
+      /** Name of the stream. */
+      stream: string
+    }
+    query?: {
+      /** Offset of the first value, from 0. */
+      from?: number
+      /** Maximum number of values of a page. */
+      limit?: number
+    }
+    header?: {
+      /** Offset of the last received value; browsers send it automatically. It precedes from. */
+      'Last-Event-ID'?: string
+    }
+    answer: StreamPage
+  }
   /** Get a task's timeline */
   'GET /v1/tasks/{task}/timeline': {
     path: {
@@ -3975,6 +4111,7 @@ export const roles: Partial<Record<keyof Routes, string>> = {
   'GET /v1/jobs/{job}/log': 'viewer approver operator author admin',
   'GET /v1/jobs/{job}/params': 'operator author worker admin',
   'POST /v1/jobs/{job}/release': 'worker admin',
+  'POST /v1/jobs/{job}/streams': 'operator author worker admin',
   'GET /v1/me': 'viewer approver operator author worker admin',
   'GET /v1/overview': 'viewer approver operator author admin',
   'GET /v1/queues': 'viewer approver operator author admin',
@@ -4015,6 +4152,8 @@ export const roles: Partial<Record<keyof Routes, string>> = {
   'POST /v1/tasks/{task}/signal': 'approver operator author admin',
   'GET /v1/tasks/{task}/steps': 'viewer approver operator author admin',
   'GET /v1/tasks/{task}/stream': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/streams': 'viewer approver operator author admin',
+  'GET /v1/tasks/{task}/streams/{stream}': 'viewer approver operator author admin',
   'GET /v1/tasks/{task}/timeline': 'viewer approver operator author admin',
   'GET /v1/tasks/{task}/trace': 'viewer approver operator author admin',
   'GET /v1/tasks/{task}/units': 'viewer approver operator author admin',

@@ -52,6 +52,7 @@ func (h *Handler) AddRoutes(rt *route.Router) {
 	h.addTraceRoutes(rt)
 	h.addTimelineRoutes(rt)
 	h.addLogRoutes(rt)
+	h.addStreamRoutes(rt)
 }
 
 func (h *Handler) addHistoryRoutes(rt *route.Router) {

@@ -33,6 +33,7 @@ type JobHandler struct {
 func (h *JobHandler) AddRoutes(rt *route.Router) {
 	h.addJobRoutes(rt)
 	h.addReportRoutes(rt)
+	h.addStreamRoutes(rt)
 	h.addFastRoutes(rt)
 }
 

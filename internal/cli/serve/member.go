@@ -68,8 +68,8 @@ type memberFlags struct {
 	WorkerTTL          time.Duration  `env:"TROUPE_WORKER_TTL" group:"Limits" help:"Time without a heartbeat after which a worker is offline (15s)."`
 	WorkerSaveInterval time.Duration  `env:"TROUPE_WORKER_SAVE_INTERVAL" group:"Limits" help:"Interval for storing heartbeats of workers (5s)."`
 	ResumeGrace        *time.Duration `env:"TROUPE_RESUME_GRACE" group:"Limits" help:"Time that jobs wait for an attached worker to reconnect (5s); 0 = other workers get them at once."`
-	MaxLog             int            `env:"TROUPE_MAX_LOG" group:"Limits" placeholder:"CHARS" help:"Maximum size of an attempt's log; the newest lines are kept (2000000)."`
-	Retention          time.Duration  `env:"TROUPE_RETENTION" group:"Limits" help:"Retention of ended tasks (720h); negative = unlimited."`
+	outputFlags
+	Retention time.Duration `env:"TROUPE_RETENTION" group:"Limits" help:"Retention of ended tasks (720h); negative = unlimited."`
 
 	TraceMode string `env:"TROUPE_TRACE_MODE" enum:"parent,link" default:"parent" group:"Traces" help:"parent: tasks join the trace of their caller; link: tasks have their own trace with a link to it. OpenTelemetry variables such as OTEL_EXPORTER_OTLP_ENDPOINT set the destination."`
 	TraceURL  string `env:"TROUPE_TRACE_URL" placeholder:"URL" group:"Traces" help:"URL of a task's trace, with {trace_id} or {task}. Pages link to it."`
@@ -107,7 +107,7 @@ func (f *memberFlags) buildConfig(a *console.App) (troupe.Config, error) {
 		Limits: flow.Limits{Depth: f.MaxDepth, Units: f.MaxUnits, Steps: f.MaxSteps,
 			Window: f.MaxStepConcurrency, Value: f.MaxValue, Shared: f.MaxShared},
 		Functions: f.MaxFunctions, Scripts: f.MaxScripts, Calls: f.MaxCalls,
-		JobLease: f.JobLease, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, Retention: f.Retention,
+		JobLease: f.JobLease, IdleAfter: f.IdleAfter, MaxLog: f.MaxLog, MaxStreams: f.MaxStreams, Retention: f.Retention,
 		NodeMetrics: f.MetricsDetail == "node", ResumeGrace: f.resumeGrace(),
 		WorkerTTL:     cmp.Or(f.WorkerTTL, secondsFromEnv("WORKER_OFFLINE_TTL_SEC")),
 		WorkerRefresh: cmp.Or(f.WorkerSaveInterval, secondsFromEnv("WORKER_REFRESH_INTERVAL_SEC")),
@@ -154,6 +154,12 @@ func (f *memberFlags) storeDSN() string {
 	return cmp.Or(f.Store, "sqlite:troupe.db")
 }
 
+// outputFlags limit the output of jobs.
+type outputFlags struct {
+	MaxLog     int   `env:"TROUPE_MAX_LOG" group:"Limits" placeholder:"CHARS" help:"Maximum size of an attempt's log; the newest lines are kept (2000000)."`
+	MaxStreams int64 `env:"TROUPE_MAX_STREAMS" group:"Limits" placeholder:"BYTES" help:"Maximum size of the values in all streams of a task (64 MiB)."`
+}
+
 // checkFlags rejects numbers that would silently mean the default, and files that do not exist.
 func (f *memberFlags) checkFlags() error {
 	for _, n := range []struct {
@@ -162,7 +168,7 @@ func (f *memberFlags) checkFlags() error {
 	}{
 		{"max-depth", int64(f.MaxDepth)}, {"max-units", int64(f.MaxUnits)},
 		{"max-steps", int64(f.MaxSteps)}, {"max-step-concurrency", int64(f.MaxStepConcurrency)},
-		{"max-value", int64(f.MaxValue)}, {"max-log", int64(f.MaxLog)}, {"max-shared", int64(f.MaxShared)},
+		{"max-value", int64(f.MaxValue)}, {"max-log", int64(f.MaxLog)}, {"max-streams", f.MaxStreams}, {"max-shared", int64(f.MaxShared)},
 		{"max-functions", int64(f.MaxFunctions)}, {"max-scripts", int64(f.MaxScripts)},
 		{"max-calls", int64(f.MaxCalls)}, {"max-containers", int64(f.MaxContainers)},
 		{"job-lease", int64(f.JobLease)}, {"idle-after", int64(f.IdleAfter)},

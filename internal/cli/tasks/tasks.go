@@ -30,6 +30,7 @@ type Command struct {
 	Signal   taskSignalCmd   `cmd:"" help:"Send a signal: set a key of a task's shared state."`
 	History  taskHistoryCmd  `cmd:"" help:"Show a task's events, attempts or logs."`
 	Logs     taskLogsCmd     `cmd:"" help:"Show the logs of a task's attempts."`
+	Stream   taskStreamCmd   `cmd:"" help:"Show the values that a task's steps write to a stream."`
 }
 
 type taskStartCmd struct {

@@ -1,0 +1,34 @@
+package functions
+
+import (
+	"context"
+
+	"github.com/troupe-engine/troupe/carriers/logs"
+	"github.com/troupe-engine/troupe/internal/streambuffer"
+	"github.com/troupe-engine/troupe/job"
+)
+
+// jobOutput is the log and the streams of a job.
+type jobOutput struct {
+	log     *logs.Writer
+	streams *streambuffer.Buffer // nil if the member stores none
+}
+
+// openOutput returns a job with its log and its streams. ctx is the context of the job.
+func (r *Registry) openOutput(ctx context.Context, j job.Job) (job.Job, jobOutput) {
+	o := jobOutput{log: r.opts.Logs.Open(j.Task, j.ID)}
+	j.Log = o.log
+	if r.opts.Streams != nil {
+		o.streams = r.opts.Streams.Open(ctx, j.Task, j.ID)
+		j = job.WithStreams(o.streams, j)
+	}
+	return j, o
+}
+
+// closeOutput stores the last output of the job, and reports whether it has a log.
+func (o *jobOutput) closeOutput() bool {
+	if o.streams != nil {
+		o.streams.Close(o.log)
+	}
+	return o.log.Close()
+}
