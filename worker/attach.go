@@ -74,6 +74,7 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	if err != nil {
 		return err
 	}
+	defer w.server.close()
 	jobs, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
@@ -306,7 +307,7 @@ func (a *attachedWorker) callHandler(j *attachedJob, result *attach.Result) {
 	if h == nil {
 		h = func(context.Context, Job) (any, error) { return nil, errors.New("unknown service: " + j.GetService()) }
 	}
-	answer := a.worker.callHandler(j.ctx, h, j.handlerJob(), func(_ context.Context, _ Job, text string) { a.setProgress(j, text) })
+	answer := a.worker.callHandler(j.ctx, h, j.handlerJob(), "", func(_ context.Context, _ Job, text string) { a.setProgress(j, text) })
 	result.Metrics = answer.Metrics
 	switch {
 	case j.ctx.Err() != nil:

@@ -41,22 +41,30 @@ func Count(ctx context.Context, name string, value float64, labels map[string]st
 // so that the log separates the two.
 func OpenOutput(log io.Writer, name string) io.Writer { return job.OpenOutput(log, name) }
 
+// Stream returns a stream of the task of a handler's context: values that others can read while the
+// job runs, such as the tokens of a model.
+func Stream(ctx context.Context, name string) *job.StreamWriter { return job.Stream(ctx, name) }
+
 // Fatal marks an error as permanent: the engine does not try again.
 func Fatal(err error) error { return job.Fatal(err) }
 
 // Detailed adds details to an error, any JSON, which is stored with the attempt.
 func Detailed(err error, details any) error { return job.Detailed(err, details) }
 
-// callHandler calls a handler and returns an answer for every outcome, including a panic. progress
-// receives the handler's progress texts; nil = they are dropped.
-func (w *Worker) callHandler(ctx context.Context, h Handler, j Job, progress func(context.Context, Job, string)) (answer wire.ExecAnswer) {
+// callHandler calls a handler and returns an answer for every outcome, including a panic. token is
+// that of the claim; "" if the job is not claimed. progress receives the handler's progress texts;
+// nil = they are dropped.
+func (w *Worker) callHandler(ctx context.Context, h Handler, j Job, token string,
+	progress func(context.Context, Job, string)) (answer wire.ExecAnswer) {
+	streams := w.openStreams(ctx, j.ID, token)
+	defer streams.Close(j.Log)
 	defer func() {
 		if p := recover(); p != nil {
 			w.cfg.Logger.Error("job handler panicked", "service", j.Service, "job", j.ID, "stack", string(debug.Stack()))
 			answer = wire.ExecAnswer{Error: fmt.Sprintf("handler panicked: %.200v", p)}
 		}
 	}()
-	ctx = job.With(ctx, j, progress)
+	ctx = job.With(ctx, job.WithStreams(streams, j), progress)
 	defer func() { answer.Metrics = job.Told(ctx) }()
 	result, err := h(ctx, j)
 	if err != nil {

@@ -167,7 +167,7 @@ func (w *Worker) carryOut(ctx context.Context, c *claimedJob) (passed bool) {
 	if !w.fetchParams(c.ctx, c, &told) {
 		return false // the job was canceled or abandoned
 	}
-	answer := w.callHandler(c.ctx, h, told, func(_ context.Context, _ Job, text string) { w.claims.setProgress(c, text) })
+	answer := w.callHandler(c.ctx, h, told, c.token, func(_ context.Context, _ Job, text string) { w.claims.setProgress(c, text) })
 	if c.ctx.Err() != nil {
 		// It was canceled, or abandoned at the end of Grace; then the worker must not report it as
 		// failed.

@@ -132,7 +132,7 @@ func (w *Worker) callInSlot(ctx context.Context, h Handler, job Job) (said wire.
 		return said, false
 	}
 	defer w.freeSlot()
-	return w.callHandler(ctx, h, job, nil), true
+	return w.callHandler(ctx, h, job, "", nil), true
 }
 
 // authorizeCaller refuses all callers except the engine.

@@ -97,7 +97,7 @@ func (w *Worker) execOne(ctx context.Context, n int, req *wire.ExecJob) []byte {
 		Params: req.Params, Task: req.Task, Flow: req.Flow, Step: req.Step,
 		Trace: req.Trace, Unit: req.Unit, Units: max(req.Units, 1), Attempt: req.Attempt, Labels: req.Labels,
 		Log: io.Discard})
-	said := w.callHandler(ctx, h, j, nil)
+	said := w.callHandler(ctx, h, j, "", nil)
 	text, _ := json.Marshal(said)
 	return append(append(line, text...), '\n')
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/troupe-engine/troupe/api/wire"
+	"github.com/troupe-engine/troupe/worker"
 )
 
 const double = `
@@ -103,6 +104,36 @@ func TestOutputOfAScriptIsShown(t *testing.T) {
 	require.Empty(t, cmd("task", "logs", id, "--attempt", "2").stdout)
 	require.Equal(t, "one", parse[wire.LogEntry](t, strings.SplitAfter(cmd("task", "logs", id, "-o", "json").stdout, "\n")[0]).Text)
 	require.Equal(t, 1, cmd("task", "logs", "nope").code)
+}
+
+func TestValuesOfAStreamAreShown(t *testing.T) {
+	member := startServe(t)
+	cmd := func(args ...string) result { return call(t, append(args, "--server", member)...) }
+	w := worker.New(worker.Config{Server: member, Pull: true})
+	w.Handle("say", func(ctx context.Context, _ worker.Job) (any, error) {
+		for _, v := range []any{"it is\x1b[2J", map[string]int{"row": 1}} {
+			if err := worker.Stream(ctx, "answer").Write(v); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- w.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-over)
+	})
+	say := write(t, "say.yaml", "start: say\nnodes:\n  say: {exec_type: queue, service: say}\n")
+	require.Equal(t, 0, cmd("flow", "apply", say).code)
+	id := parse[wire.Task](t, cmd("task", "start", "say", "--wait", "-o", "json").stdout).ID
+	require.Equal(t, result{0, "answer  2 values\n", ""}, cmd("task", "stream", id))
+	require.Equal(t, result{0, "it is [2J\n{\"row\":1}\n", ""}, cmd("task", "stream", id, "answer"))
+	require.Equal(t, result{0, "{\"row\":1}\n", ""}, cmd("task", "stream", id, "answer", "--follow", "--from", "1"))
+	value := parse[wire.StreamValue](t, cmd("task", "stream", id, "answer", "--from", "1", "-o", "json").stdout)
+	require.Equal(t, []any{int64(1), "say", 1}, []any{value.Offset, value.Step, value.Attempt})
+	require.Equal(t, 1, cmd("task", "stream", "nope", "answer").code)
 }
 
 func TestTheSameKeyIsTheSameTask(t *testing.T) {
