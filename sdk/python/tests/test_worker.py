@@ -188,6 +188,62 @@ result: total
         with self.assertRaisesRegex(TypeError, "the name of a service is a text"):
             worker.handle(mail, mail)  # type: ignore[arg-type]
 
+    def test_values_of_a_stream_are_read_while_the_handler_goes_on(self) -> None:
+        self.publish(", retry: {max_attempts: 2}")
+        read = threading.Event()
+
+        def handler(job: Job) -> str:
+            answer = job.stream("answer")
+            for token in ("it", {"is": "é"}, None):
+                answer.write(token)
+            if job.attempt == 1:
+                read.wait(PATIENCE)
+                raise ValueError("cut off")
+            answer.close()
+            return "fine"
+
+        self.work(handler)
+        task = self.start(7)
+        values = []
+        for value in self.client.stream(task, "answer", follow=True):
+            values.append(value)
+            if len(values) == 3:
+                read.set()
+        self.assertEqual("fine", self.ended(task)["result"])
+        self.assertEqual(["it", {"is": "é"}, None] * 2, [value["value"] for value in values])
+        self.assertEqual([(n, "a", 1 + n // 3) for n in range(6)], [(v["offset"], v["step"], v["attempt"]) for v in values])
+        self.assertEqual(values[4:], list(self.client.stream(task, "answer", start=4)))
+        self.assertEqual(values[4:], list(self.client.stream(task, "answer", start=4, follow=True)))
+        self.assertEqual([("answer", 6, True)], [(s["name"], s["length"], s["ended"]) for s in self.client.streams(task)])
+
+    def test_a_coroutine_streams_as_well_and_all_is_stored_before_it_ends(self) -> None:
+        self.publish("")
+
+        async def handler(job: Job) -> int:
+            for n in range(1000):
+                job.stream("rows").write({"n": n})
+            return 1000
+
+        self.work(handler)
+        task = self.start(7)
+        self.assertEqual(1000, self.ended(task)["result"])
+        self.assertEqual(list(range(1000)), [v["value"]["n"] for v in self.client.stream(task, "rows")])
+
+    def test_what_a_stream_cannot_have_is_refused(self) -> None:
+        self.publish("")
+        refusals: List[str] = []
+
+        def handler(job: Job) -> None:
+            for name, value in (("a/b", 1), ("a", object()), ("a", "x" * (256 << 10))):
+                try:
+                    job.stream(name).write(value)
+                except (TypeError, ValueError) as e:
+                    refusals.append(str(e))
+
+        self.work(handler)
+        self.ended(self.start(7))
+        self.assertEqual(3, len(refusals))
+
     def test_what_a_handler_logs_is_read_while_it_goes_on(self) -> None:
         self.publish("")
         told: "queue.Queue[Job]" = queue.Queue()

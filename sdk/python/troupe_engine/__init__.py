@@ -35,6 +35,7 @@ from .errors import (
     TroupeError,
     UnreachableError,
 )
+from ._streams import StreamWriter
 from .job import Handler, Job
 from .worker import Worker
 
@@ -53,6 +54,7 @@ __all__ = [
     "LimitError",
     "NotFoundError",
     "ProblemError",
+    "StreamWriter",
     "TroupeError",
     "UnreachableError",
     "Worker",

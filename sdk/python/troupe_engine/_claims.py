@@ -7,6 +7,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
+from ._streams import sender
 from ._transport import Backoff, Transport, encode, part
 from .errors import TroupeError
 from .job import Job
@@ -69,6 +70,7 @@ class Claims:
 
     def add(self, claim: Claim) -> None:
         claim.job._on_progress = lambda text: self._set_status(claim, text)
+        claim.job._streams.open(sender(self._transport, claim.job.id, claim.token), lambda: claim.canceled)
         claim.status_text, claim.status_at = "running", time.monotonic() + self._running_after
         with self._lock:
             old = self._held.get(claim.job.id)

@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional
 
 from ._claims import Claim, Claims
 from ._params import LargeParams
-from .job import Handler
+from .job import Handler, close_streams
 
 Ended = Callable[[Claim, Any, Optional[BaseException]], None]
 """Receives the result of a job: its output, or the raised exception."""
@@ -64,11 +64,13 @@ class Hands:
         try:
             result = handler(claim.job)
         except BaseException as e:  # including SystemExit and KeyboardInterrupt, which affect only the job
+            close_streams(claim.job)
             self._ended(claim, None, e)
             return
         if inspect.isawaitable(result):
             self._submit(claim, lambda: result)
         else:
+            close_streams(claim.job)
             self._ended(claim, result, None)
 
     def _submit(self, claim: Claim, begin: Callable[[], Any]) -> None:
@@ -80,12 +82,14 @@ class Hands:
             return
         task = asyncio.ensure_future(_awaited(begin))
         self._claims.on_cancel(claim, lambda: self._cancel(task))
+        result, error = None, None
         try:
             result = await task
         except BaseException as e:
-            self._ended(claim, None, e)
-        else:
-            self._ended(claim, result, None)
+            error = e
+        if claim.job._streams.written():  # storing the last values would block the loop
+            await self._loop.run_in_executor(None, close_streams, claim.job)
+        self._ended(claim, result, error)
 
     def _cancel(self, task: "asyncio.Future[Any]") -> None:
         self._loop.call_soon_threadsafe(task.cancel)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from ._transport import Backoff, Stream, Transport, segment
 from .errors import ProblemError, UnreachableError
@@ -15,9 +15,9 @@ def watch(transport: Transport, task: str, after: str, silence: float) -> Iterat
     return follow(transport, f"/tasks/{segment(task)}/stream", after, silence)
 
 
-def follow(transport: Transport, path: str, after: str, silence: float) -> Iterator[Any]:
+def follow(transport: Transport, path: str, after: str, silence: float, id_of: Callable[[Any], str] = lambda told: told["id"]) -> Iterator[Any]:
     """Yields the messages of a stream until it ends, without gaps and duplicates, however often the
-    connection breaks."""
+    connection breaks. id_of returns the id from which to continue after a message."""
     backoff = Backoff()
     while True:
         stream: Optional[Stream] = None
@@ -34,7 +34,7 @@ def follow(transport: Transport, path: str, after: str, silence: float) -> Itera
                 if kind or not data:  # a newer member may have other kinds
                     continue
                 told = transport.parse(data)
-                after, backoff = told["id"], Backoff()
+                after, backoff = id_of(told), Backoff()
                 yield told
         except ProblemError as e:
             if not e.temporary and e.status < 500:

@@ -25,6 +25,8 @@ from .types import (
     Run,
     StartResult,
     Step,
+    StreamInfo,
+    StreamValue,
     Task,
     TaskSummary,
     Unit,
@@ -226,6 +228,27 @@ class Client:
             return self._pages(_path(task, "/logs"), query + _some(after=after), cursor="after")
         path = _path(task, "/logs/stream") + ("?" + urllib.parse.urlencode(query) if query else "")
         return _watch.follow(self._transport, path, after, self._silence)
+
+    def streams(self, task: str) -> List[StreamInfo]:
+        """Returns the streams of a task, to which its steps write values while they run."""
+        return list(self._pages(_path(task, "/streams")))
+
+    def stream(self, task: str, name: str, *, start: int = 0, follow: bool = False) -> Iterator[StreamValue]:
+        """Yields the values of a stream from an offset on. With follow it continues with new values
+        until the stream or the task has ended."""
+        path = _path(task, f"/streams/{segment(name)}")
+        if follow:
+            return _watch.follow(self._transport, path, str(start - 1) if start > 0 else "", self._silence, lambda value: str(value["offset"]))
+        return self._values(path, start)
+
+    def _values(self, path: str, start: int) -> Iterator[StreamValue]:
+        """Reads a stream page by page."""
+        while True:
+            page = self._call("GET", path, query=[("from", str(start))])
+            yield from page["values"]
+            if not page["values"]:
+                return
+            start = page["next"]
 
     def waiting(self, task: str) -> WaitReasons:
         """Returns the reasons why a task is waiting."""

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Union
 
 from ._numbers import Numbers
+from ._streams import Streams, StreamWriter
 from ._transport import encode
 from .errors import Failed, Fatal, JobCanceled
 
@@ -51,6 +52,7 @@ class Job:
         self._on_progress: Optional[Callable[[str], None]] = None
         self._log = _Log()
         self._numbers = Numbers()
+        self._streams = Streams(self.step)
 
     def progress(self, text: str) -> None:
         """Reports the progress of the job in a few words. Of texts in quick succession only the
@@ -68,6 +70,11 @@ class Job:
         labels are added up and stored with the attempt, whether it succeeds or fails. At most
         100 different ones are stored per job."""
         self._numbers.add(name, value, labels)
+
+    def stream(self, name: str) -> StreamWriter:
+        """Returns a stream of the task: values that others can read while the job runs, such as the
+        tokens of a model: job.stream("answer").write(token)."""
+        return StreamWriter(self._streams, name)
 
     @property
     def canceled(self) -> bool:
@@ -145,6 +152,12 @@ def told_by(job: Job) -> Dict[str, Any]:
     """Returns the part of a report that is independent of the result."""
     numbers = job._numbers.told()
     return {**({"metrics": numbers} if numbers else {}), **job._log.rest()}
+
+
+def close_streams(job: Job) -> None:
+    """Stores the last values of a job's streams. The job's log says which were lost."""
+    for error in job._streams.close():
+        job._log.write(f"values of streams were lost: {error}")
 
 
 def cut(text: str, most: int) -> str:

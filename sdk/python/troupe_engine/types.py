@@ -223,6 +223,31 @@ class LogEntry(_LogEntry, total=False):
     omitted: Dict[str, int]  # lines and characters of earlier lines of the attempt's log that are no longer stored
 
 
+class StreamInfo(TypedDict):
+    """A stream of a task."""
+
+    name: str
+    length: int  # number of values so far
+    bytes: int
+    ended: bool
+
+
+class _StreamValue(TypedDict):
+    offset: int  # from 0
+    value: Any
+    at: str
+    attempt: int
+    writer: str  # identifies the delivery of the job that wrote it
+
+
+class StreamValue(_StreamValue, total=False):
+    """A value of a stream."""
+
+    step: str  # step that wrote it; absent for a durable function between its steps
+    visit: int
+    unit: int
+
+
 class Run(_Run, total=False):
     """An attempt of a unit, or the end of a step without one."""
 
