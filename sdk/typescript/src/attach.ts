@@ -15,7 +15,8 @@ import { Job, cut, failureOf, messageOf } from "./job.js";
 import { standardLogger, type Logger } from "./log.js";
 import { Outbox, type Result } from "./outbox.js";
 import { Backoff, Change, sleep } from "./pauses.js";
-import { addresses, type Servers } from "./transport.js";
+import { sender } from "./streams.js";
+import { addresses, Transport, type Servers } from "./transport.js";
 import type { Handler, RunOptions } from "./worker.js";
 import { textAs } from "./write.js";
 
@@ -82,6 +83,7 @@ export class AttachedWorker {
   readonly id: string;
   readonly #addresses: string[];
   readonly #token: string | undefined;
+  readonly #transport: Transport; // for the values of streams
   readonly #options: { labels: string[]; concurrency: number; graceMs: number };
   readonly #logger: Logger;
   readonly #handlers = new Map<string, Handler>();
@@ -102,6 +104,7 @@ export class AttachedWorker {
     this.id = options.id ?? `${hostname()}-${process.pid}-${Date.now()}-${Math.floor(Math.random() * 1e6)}`;
     this.#addresses = addresses(options.servers);
     this.#token = options.token ?? process.env["TROUPE_TOKEN"];
+    this.#transport = new Transport(options.servers, options.token, 30_000);
     this.#options = {
       labels: options.labels ?? [], concurrency: Math.min(Math.max(options.concurrency ?? 64, 1), 10_000), graceMs: Math.max(options.graceMs ?? 10_000, 0),
     };
@@ -331,7 +334,7 @@ export class AttachedWorker {
     };
     const job = new Job(told, () => `{"input":${input},"params":${params}}`, (text) => {
       if (this.#held.get(sent.number) === held) this.#line?.out.progress(sent.number, text); // otherwise another job has the number by now
-    });
+    }, sender(this.#transport, sent.id, ""));
     const held: Held = { job, ticket: sent.ticket, begun: false, canceled: false };
     this.#held.set(sent.number, held);
     const handler = this.#handlers.get(sent.service);
@@ -371,6 +374,7 @@ export class AttachedWorker {
       const { error, fatal, details } = failureOf(held.job, e);
       result = { outcome: Outcome.FAILED, error, fatal, ...(details && { details: Buffer.from(details.text) }) };
     }
+    await held.job.closeStreams();
     if (held.canceled) result = { outcome: Outcome.CANCELED };
     const numbers = numbersOf(held.job);
     if (numbers.length > 0) result.metrics = numbers;

@@ -6,6 +6,7 @@ import { Job, type ToldJob } from "./job.js";
 import type { Logger } from "./log.js";
 import { Backoff, Change } from "./pauses.js";
 import type { LogLine } from "./printed.js";
+import { sender } from "./streams.js";
 import type { Transport } from "./transport.js";
 import { encode } from "./write.js";
 
@@ -43,8 +44,8 @@ export class Claim {
   begun = false; // its handler was called
   canceled = false;
 
-  constructor(told: ToldJob, text: () => string, heartbeatMs: number, reports: (claim: Claim, text: string) => void) {
-    this.job = new Job(told, text, (text) => reports(this, text));
+  constructor(told: ToldJob, text: () => string, heartbeatMs: number, reports: (claim: Claim, text: string) => void, transport: Transport) {
+    this.job = new Job(told, text, (text) => reports(this, text), sender(transport, told.id, told.token));
     this.token = told.token;
     this.paramsKey = told.params_key;
     this.patienceMs = (told.lease_ms || defaultLease) / 3;
@@ -91,7 +92,7 @@ export class Claims {
 
   /** Adds a claimed job. */
   add(told: ToldJob, text: () => string): Claim {
-    const claim = new Claim(told, text, this.heartbeatMs, (c, text) => this.#setStatus(c, text));
+    const claim = new Claim(told, text, this.heartbeatMs, (c, text) => this.#setStatus(c, text), this.transport);
     [claim.statusText, claim.statusAt] = ["running", performance.now() + this.runningAfterMs];
     this.#held.get(claim.job.id)?.cancel(); // its claim is lost, otherwise the job would not have been delivered again
     this.#held.set(claim.job.id, claim);

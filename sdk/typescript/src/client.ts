@@ -7,7 +7,7 @@ import { Backoff, sleep } from "./pauses.js";
 import { itemsOf, remember, textOf } from "./raw.js";
 import { Transport, type Request, type Servers } from "./transport.js";
 import type {
-  CompleteResult, Event, Flow, ForkResult, JobInfo, LogEntry, PublishResult, QueueInfo, Run, ServerInfo, StartResult, Step, StepState, Task, TaskState, TaskSummary,
+  CompleteResult, Event, Flow, ForkResult, JobInfo, LogEntry, PublishResult, QueueInfo, Run, ServerInfo, StartResult, Step, StepState, Task, TaskState, TaskSummary, StreamInfo, StreamValue,
   Unit, UnitState, Validation, Version, WaitReasons, WaitingJob, WorkerInfo,
 } from "./types.js";
 import { follow, watch } from "./watch.js";
@@ -103,6 +103,12 @@ export interface LogQuery {
   attempt?: number;
   stream?: "log" | "stdout" | "stderr";
   after?: string;
+  follow?: boolean;
+}
+
+/** Selects values of a stream. Absent fields match everything. */
+export interface StreamQuery {
+  from?: number;
   follow?: boolean;
 }
 
@@ -292,7 +298,34 @@ export class Client {
     const picked: Query = [...some({ node, attempt, stream }), ...(unit === undefined ? [] : [["unit", String(unit)] as [string, string]])];
     if (query.follow !== true) return this.#pages(pathOf(task, "/logs"), [...picked, ...some({ after })], "after");
     const path = pathOf(task, "/logs/stream") + (picked.length > 0 ? `?${new URLSearchParams(picked as [string, string][]).toString()}` : "");
-    return follow<LogEntry>(this.#transport, path, after ?? "", this.#silenceMs, query.signal);
+    return follow<LogEntry>(this.#transport, path, after ?? "", this.#silenceMs, query.signal, (line) => line.id);
+  }
+
+  /** Returns the streams of a task, to which its steps write values while they run. */
+  streams(task: string): Promise<StreamInfo[]> {
+    return this.#call<{ items: StreamInfo[] }>("GET", pathOf(task, "/streams")).then((page) => page.items);
+  }
+
+  /**
+   * Yields the values of a stream from an offset on. With follow it continues with new values until
+   * the stream or the task has ended.
+   */
+  stream(task: string, name: string, query: Abortable & StreamQuery = {}): AsyncGenerator<StreamValue, void, void> {
+    const path = pathOf(task, `/streams/${encodeURIComponent(name)}`);
+    const from = query.from ?? 0;
+    if (query.follow !== true) return this.#values(path, from);
+    const after = from > 0 ? String(from - 1) : "";
+    return follow<StreamValue>(this.#transport, path, after, this.#silenceMs, query.signal, (value) => String(value.offset));
+  }
+
+  /** Reads a stream page by page. */
+  async *#values(path: string, from: number): AsyncGenerator<StreamValue, void, void> {
+    for (;;) {
+      const page = await this.#call<{ values: StreamValue[]; next: number }>("GET", `${path}?from=${from}`);
+      yield* page.values;
+      if (page.values.length === 0) return;
+      from = page.next;
+    }
   }
 
   /** Returns the reasons why a task is waiting. */

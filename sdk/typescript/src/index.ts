@@ -14,6 +14,7 @@ export * from "./client.js";
 export * from "./errors.js";
 export type { Job } from "./job.js";
 export { textOf } from "./raw.js";
+export type { StreamWriter } from "./streams.js";
 export type { Servers } from "./transport.js";
 export type * from "./types.js";
 export * from "./worker.js";

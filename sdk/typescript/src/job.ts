@@ -6,6 +6,7 @@ import { FailedError, FatalError, JobCanceledError } from "./errors.js";
 import { Numbers } from "./numbers.js";
 import { Printed } from "./printed.js";
 import { membersOf } from "./raw.js";
+import { Streams, StreamWriter, type sender } from "./streams.js";
 import { RawJson, textAs } from "./write.js";
 
 const mostLog = 256 << 10; // maximal bytes of a job's unsent log
@@ -83,9 +84,11 @@ export class Job<I = any> {
   readonly printed = new Printed(mostLog);
   /** @internal */
   readonly numbers = new Numbers();
+  /** @internal */
+  readonly streams: Streams;
 
   /** @internal */
-  constructor(told: ToldJob, text: () => string, onProgress: (text: string) => void) {
+  constructor(told: ToldJob, text: () => string, onProgress: (text: string) => void, send?: ReturnType<typeof sender>) {
     this.id = told.id;
     this.key = told.key;
     this.service = told.service;
@@ -105,6 +108,7 @@ export class Job<I = any> {
     this.signal = this.#canceling.signal;
     this.#text = text;
     this.#onProgress = onProgress;
+    this.streams = new Streams(this.step, this.signal, send);
   }
 
   /** The JSON text of the input, if the result of JSON.parse is not precise enough. */
@@ -140,6 +144,19 @@ export class Job<I = any> {
    */
   count(name: string, value = 1, labels: Record<string, string> = {}): void {
     this.numbers.add(name, value, labels);
+  }
+
+  /**
+   * Returns a stream of the task: values that others can read while the job runs, such as the
+   * tokens of a model: job.stream("answer").write(token).
+   */
+  stream(name: string): StreamWriter {
+    return new StreamWriter(this.streams, name);
+  }
+
+  /** @internal Stores the last values of the job's streams. The log says which were lost. */
+  async closeStreams(): Promise<void> {
+    for (const error of await this.streams.close()) this.log(`values of streams were lost: ${error.message}`);
   }
 
   /** @internal Sets params that were not sent with the job. */

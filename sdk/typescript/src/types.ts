@@ -205,6 +205,31 @@ export interface LogEntry extends Place {
   omitted?: { lines: number; characters: number };
 }
 
+/** A stream of a task. */
+export interface StreamInfo {
+  name: string;
+  length: number;
+  bytes: number;
+  ended: boolean;
+}
+
+/** A value of a stream. */
+export interface StreamValue {
+  /** Position in the stream, from 0. */
+  offset: number;
+  value: any;
+  at: string;
+  /** Step that wrote it; absent for a durable function between its steps. */
+  step?: string;
+  visit?: number;
+  unit?: number;
+  attempt: number;
+  /** Number of the try within the attempt; absent if there is only one. */
+  try?: number;
+  /** Identifies the delivery of the job that wrote it. */
+  writer: string;
+}
+
 /** An attempt of a unit, or the end of a step without one. */
 export interface Run extends Place {
   job?: string;

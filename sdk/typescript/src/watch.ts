@@ -13,14 +13,18 @@ interface Message {
 
 /** Yields the events of a task until it ends. */
 export function watch(transport: Transport, task: string, after: string, silenceMs: number, signal?: AbortSignal): AsyncGenerator<Event, void, void> {
-  return follow<Event>(transport, `/tasks/${encodeURIComponent(task)}/stream`, after, silenceMs, signal);
+  return follow<Event>(transport, `/tasks/${encodeURIComponent(task)}/stream`, after, silenceMs, signal, (event) => event.id);
 }
 
 /**
  * Yields the messages of a stream until it ends, without gaps and duplicates, however often the
  * connection breaks.
+ *
+ * @param idOf returns the id from which to continue after a message
  */
-export async function* follow<T extends { id: string }>(transport: Transport, path: string, after: string, silenceMs: number, signal?: AbortSignal): AsyncGenerator<T, void, void> {
+export async function* follow<T>(
+  transport: Transport, path: string, after: string, silenceMs: number, signal: AbortSignal | undefined, idOf: (told: T) => string,
+): AsyncGenerator<T, void, void> {
   let backoff = new Backoff();
   for (;;) {
     try {
@@ -28,7 +32,7 @@ export async function* follow<T extends { id: string }>(transport: Transport, pa
         if (message.kind === "end") return;
         if (message.kind !== "" || message.data === "") continue; // a newer member may have other kinds
         const told = remember(JSON.parse(message.data) as T, () => message.data);
-        after = told.id;
+        after = idOf(told);
         backoff = new Backoff();
         yield told;
       }

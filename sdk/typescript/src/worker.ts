@@ -322,8 +322,11 @@ export class Worker {
     claim.begun = true;
     let report;
     try {
-      report = outputReport(claim, await handler(claim.job));
+      const output = await handler(claim.job);
+      await claim.job.closeStreams();
+      report = outputReport(claim, output);
     } catch (e) {
+      await claim.job.closeStreams();
       report = failureReport(claim, e);
     }
     // A canceled job, or one given up at the end of the grace period, is not reported as failed.

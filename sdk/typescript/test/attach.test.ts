@@ -124,6 +124,23 @@ describe("an attached worker", () => {
     assert.throws(() => worker.handle("post", "mail" as unknown as Handler), /the handler of the service "post" is no function/);
   });
 
+  test("values of a stream are read while the handler goes on", async () => {
+    await publish();
+    let read = () => {};
+    const wasRead = new Promise<void>((resolve) => (read = resolve));
+    work(async (job) => {
+      void job.stream("answer").write("one");
+      await wasRead;
+      await job.stream("answer").write("two");
+      return "fine";
+    });
+    const task = await start(7);
+    const values: string[] = [];
+    for await (const { value } of client.stream(task, "answer", { follow: true })) if (values.push(value) === 1) read();
+    assert.equal(await result(task), "fine");
+    assert.deepEqual(values, ["one", "two"]);
+  });
+
   test("what a handler logs is read while it goes on", async () => {
     await publish("");
     let leave = () => {};

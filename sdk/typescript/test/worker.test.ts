@@ -8,6 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 
 import { Client, FailedError, FatalError, JobCanceledError, RawJson, textOf, Worker, type Handler, type Job, type Servers, type Task, type WorkerOptions } from "@troupe-engine/sdk";
+import type { StreamValue } from "@troupe-engine/sdk";
 
 import { all, Member, oddErrors, patience, refused, Relay, Told, until } from "./member.js";
 
@@ -135,6 +136,44 @@ result: total
     const worker = new Worker({ servers: member.url }).handle("mail", () => null);
     assert.throws(() => worker.handle("mail", () => null), /the service "mail" has a handler already/);
     assert.throws(() => worker.handle("post", "mail" as unknown as Handler), /the handler of the service "post" is no function/);
+  });
+
+  test("values of a stream are read while the handler goes on", async () => {
+    await publish(", retry: {max_attempts: 2}");
+    let read = () => {};
+    const wasRead = new Promise<void>((resolve) => (read = resolve));
+    work(async (job) => {
+      const answer = job.stream("answer");
+      for (const token of ["it", { is: "é" }, null]) void answer.write(token);
+      if (job.attempt === 1) {
+        await wasRead;
+        throw new Error("cut off");
+      }
+      await answer.close();
+      return "fine";
+    });
+    const task = await start(7);
+    const values: StreamValue[] = [];
+    for await (const value of client.stream(task, "answer", { follow: true })) if (values.push(value) === 3) read();
+    assert.equal(await result(task), "fine");
+    assert.deepEqual(values.map((v) => v.value), ["it", { is: "é" }, null, "it", { is: "é" }, null]);
+    assert.deepEqual(values.map((v) => [v.offset, v.step, v.attempt]), values.map((_, n) => [n, "a", n < 3 ? 1 : 2]));
+    for (const follow of [false, true]) assert.deepEqual(await all(client.stream(task, "answer", { from: 4, follow })), values.slice(4));
+    assert.deepEqual((await client.streams(task)).map((s) => [s.name, s.length, s.ended]), [["answer", 6, true]]);
+  });
+
+  test("all values of a stream are stored before a job ends", async () => {
+    await publish("");
+    work((job) => {
+      for (let n = 0; n < 1000; n++) void job.stream("rows").write({ n });
+      assert.throws(() => job.stream("a/b"));
+      assert.throws(() => job.stream("a").write(() => {}));
+      assert.throws(() => job.stream("a").write("x".repeat(256 << 10)));
+      return 1000;
+    });
+    const task = await start(7);
+    assert.equal(await result(task), 1000);
+    assert.deepEqual((await all(client.stream(task, "rows"))).map((v) => v.value.n), Array.from({ length: 1000 }, (_, n) => n));
   });
 
   test("what a handler logs is read while it goes on", async () => {
