@@ -56,9 +56,12 @@ func (a *attachedWorker) carryFunction(j *attachedJob, result *attach.Result) {
 		return
 	}
 	defer call.End()
+	streams := a.worker.openStreams(j.ctx, told.ID, "")
+	defer streams.Close(told.Log)
+	told = job.WithStreams(streams, told)
 	ctx := job.With(j.ctx, told, func(_ context.Context, _ Job, text string) { a.setProgress(j, text) })
 	r := call.Run(ctx, flowfuncs.Delivery{Job: told, Steps: j.function.history, Undoes: j.GetFunction().GetUndoes(),
-		Host: &functionHost{a, j}})
+		Host: &functionHost{a, j, streams}})
 	result.Metrics = job.Told(ctx)
 	switch {
 	case r.Over || j.ctx.Err() != nil:
@@ -94,8 +97,9 @@ func giveUp(result *attach.Result, how *attach.FunctionGivenUp) {
 
 // functionHost is the engine's side of a function, over the stream.
 type functionHost struct {
-	a *attachedWorker
-	j *attachedJob
+	a       *attachedWorker
+	j       *attachedJob
+	streams job.StreamSink
 }
 
 func (h *functionHost) Now() time.Time { return time.Now() }
@@ -113,8 +117,10 @@ func (h *functionHost) Listen(end func(conversation.Step)) {
 }
 
 // Record sends results and waits, and returns when the engine has answered. It divides what is too
-// large for one message.
+// large for one message. Values that the function has written to streams are stored before, because
+// a replay does not write them again.
 func (h *functionHost) Record(_ context.Context, steps []*conversation.Step, waits []*conversation.Wait) error {
+	_ = h.streams.Flush(h.j.ctx, "") // the log of the job lists the reasons
 	most := h.a.maxRecord()
 	list, bytes, n := make([]*attach.FunctionStep, len(steps)), 0, 0
 	for i, s := range steps {

@@ -473,3 +473,30 @@ func TestFunctionInAWorkerCallsAServiceAndRunsAFlow(t *testing.T) {
 		b.ends(task, "7")
 	}
 }
+
+func TestFunctionInAWorkerWritesToAStream(t *testing.T) {
+	bothStores(t, func(t *testing.T, cfg troupe.Config) {
+		s, l := open(t, cfg), &ledger{}
+		attachFlow(s, worker.Config{ID: "w"}, "tell", func(f *durable.Flow, _ order) (string, error) {
+			for _, name := range []string{"one", "two"} {
+				if err := f.Stream("answer").Write(name); err != nil {
+					return "", err
+				}
+				if _, err := l.step(f, name); err != nil {
+					return "", err
+				}
+			}
+			return "told", nil
+		})
+		s.listed(1)
+		id := s.start("tell", order{"ann"})
+		r := s.end(id)
+		require.EqualValues(t, "completed", r.Status, r.Error)
+		var values []string
+		for v, err := range s.engine.FollowStream(t.Context(), id, "answer", 0) {
+			require.NoError(t, err)
+			values = append(values, string(v.Value))
+		}
+		require.Equal(t, []string{`"one"`, `"two"`}, values)
+	})
+}

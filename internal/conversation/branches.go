@@ -261,12 +261,19 @@ func (c *Conversation) repeatBranches() {
 		close(repeated)
 	}
 	c.mu.Unlock()
+	limit := time.NewTimer(repeatGrace)
+	defer limit.Stop()
 	select {
 	case <-repeated:
+	case <-limit.C:
 	case <-c.stop:
 	case <-c.ctx.Done():
 	}
 }
+
+// repeatGrace is how long a branch may take to repeat its steps when the function has ended. One
+// that waits between its steps for the end of its context is canceled then.
+const repeatGrace = 5 * time.Second
 
 // stopBranches cancels all branches of a function that has ended, and returns when none runs.
 func (c *Conversation) stopBranches() {
