@@ -20,7 +20,7 @@ const (
 	movesAgain      = 3 * time.Second
 	movesAgainWorst = 5 * time.Second
 	// longest pause of a task while members leave and return
-	unnoticed = 500 * time.Millisecond
+	unnoticed = time.Second
 )
 
 // manyTickers is enough tickers for each member to own some.
