@@ -230,3 +230,25 @@ func (s *State) undoesFunction() bool {
 func mustUndo(st *Step, u *Unit) bool {
 	return st.scope.Plan.Code && st.Key == CodeMain && len(st.scope.Code) > 0 && !u.Live.Undoes && canReplay(u.Live.Held)
 }
+
+// ReplayedCall is what a function is called with to repeat its recorded steps.
+type ReplayedCall struct {
+	Key   string // idempotency key of its job
+	Input json.RawMessage
+	Steps []CodeStep
+}
+
+// ReplayedCall returns that of the function of a task, which may have ended. It returns false if
+// the flow is no function.
+func (s *State) ReplayedCall() (c ReplayedCall, ok bool) {
+	sc := s.Root
+	if !sc.Plan.Code {
+		return c, false
+	}
+	at := Address{Node: CodeMain, Visit: 1}
+	if len(sc.Code) > 0 {
+		at.Visit = restartNumber(sc.Code[0].Name)
+	}
+	return ReplayedCall{Key: UnitKey(s.Task, at), Input: sc.mode.stepParams(sc, sc.Plan.Nodes[CodeMain]),
+		Steps: slices.Clone(sc.Code)}, true
+}

@@ -1,0 +1,34 @@
+package functions
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/troupe-engine/troupe/flow"
+	"github.com/troupe-engine/troupe/internal/conversation"
+	"github.com/troupe-engine/troupe/internal/flowfuncs"
+	"github.com/troupe-engine/troupe/job"
+)
+
+// Replay calls a function with recorded steps, and ends it behind them. Nothing is carried out or
+// stored. It returns why the code does not fit the steps ("" if it does), and the recorded steps
+// that it does not ask for.
+func Replay(ctx context.Context, j job.Job, steps []flow.CodeStep, fn flowfuncs.Func) (differs string, unasked []string) {
+	c := conversation.New(ctx, j, stepsOf(steps), replayHost{}, 0)
+	c.Undo() // its function only repeats its recorded steps; its undos are replaced, too
+	c.ReplaceWork(func(*conversation.Step) conversation.Work {
+		return func(context.Context) (json.RawMessage, error) { return nil, nil }
+	}, func(time.Duration) {})
+	o := c.Run(ctx, func() (json.RawMessage, error) { return fn(c) })
+	return o.Held, o.Unasked
+}
+
+// replayHost stores nothing.
+type replayHost struct{}
+
+func (replayHost) Now() time.Time                 { return time.Now() }
+func (replayHost) Listen(func(conversation.Step)) {}
+func (replayHost) Record(context.Context, []*conversation.Step, []*conversation.Wait) error {
+	return nil
+}
