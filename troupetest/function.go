@@ -83,6 +83,8 @@ type FunctionResult[Out any] struct {
 	Steps    []FunctionStep // in the order in which they were recorded
 	Restarts int            // how often the function began anew
 	Took     time.Duration  // in virtual time
+	// values that the function and its steps have written to streams, by the name of the stream
+	Streams map[string][]json.RawMessage
 }
 
 // FunctionStep is a recorded step of a function.
@@ -110,11 +112,13 @@ func ownName(name string) string { return name[strings.LastIndexByte(name, '/')+
 // never comes.
 func (f *FunctionTest[In, Out]) Run(in In) *FunctionResult[Out] {
 	f.t.Helper()
-	r := &FunctionResult[Out]{}
+	written := &streamLog{seen: map[streamPlace]bool{}, values: map[string][]json.RawMessage{}}
+	r := &FunctionResult[Out]{Streams: written.values}
 	var now int64
 	given := maps.Clone(f.given)
 	for input := f.marshalValue(in); ; r.Restarts++ {
 		functionJob := job.WithKey(fmt.Sprint("test ", r.Restarts), job.Job{ID: "test", Task: "test", Params: input})
+		functionJob = job.WithStreams(written, functionJob)
 		first := &functionRun{call: f.callFunction, functionJob: functionJob, mocks: f.mocks, given: given, now: now}
 		o, problem := first.runToEnd(nil)
 		if problem == "" && o.Restarts {

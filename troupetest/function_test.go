@@ -2,6 +2,7 @@ package troupetest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -261,4 +262,24 @@ func TestCallsWithoutAMockFailTheTest(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `the function calls the service print-label, which has no workers in a test: mock it with Mock("print-label", …)`,
 		failureOf(t, func(f *durable.Flow, _ shopOrder) (int, error) { return durable.Call[int](f, "print-label", 1) }))
+}
+
+func TestValuesOfStreamsAreKeptOnceInTests(t *testing.T) {
+	t.Parallel()
+	r := troupetest.Function(t, func(f *durable.Flow, o shopOrder) (int, error) {
+		for i, item := range o.Items {
+			if err := f.Stream("items").Write(item); err != nil {
+				return 0, err
+			}
+			f.Sleep("rest", time.Hour)
+			if err := f.Do("say", func(ctx context.Context) error { return job.Stream(ctx, "said").Write(i) }); err != nil {
+				return 0, err
+			}
+		}
+		return len(o.Items), f.Stream("items").Close()
+	}).EveryCrash().Run(shopOrder{Items: []string{"cup", "pan"}})
+	require.NoError(t, r.Err)
+	require.Equal(t, map[string][]json.RawMessage{
+		"items": {[]byte(`"cup"`), []byte(`"pan"`)}, "said": {[]byte("0"), []byte("1")},
+	}, r.Streams)
 }
