@@ -47,6 +47,8 @@ func ReplayFunction[In, Out any](ctx context.Context, e *Engine, task string, fn
 	j := job.WithKey(call.Key, job.Job{ID: call.Key, Task: task, Flow: view.FlowSlug, Params: call.Input, Log: io.Discard})
 	r := &Replay{Steps: len(call.Steps)}
 	r.Differs, r.Unasked = functions.Replay(ctx, j, call.Steps,
-		func(c *conversation.Conversation) (json.RawMessage, error) { return durable.Invoke(c, view.FlowSlug, fn) })
+		func(c *conversation.Conversation) (json.RawMessage, error) {
+			return durable.Invoke(c, view.FlowSlug, fn)
+		})
 	return r, nil
 }

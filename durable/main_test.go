@@ -73,11 +73,13 @@ func runProgram(text string) error {
 	troupe.HandleFlow(e, "deliver", s.deliverTwice)
 	troupe.Handle(e, "carry", s.carryParcel)
 	troupe.HandleFlow(e, "tens", s.runTens)
+	troupe.HandleFlow(e, "agent", s.callTools)
 	if _, err := e.Member(ctx); err != nil {
 		return err
 	}
 	cancels := s.Cancels && s.isFirst("cancel")
 	for _, id := range s.Tasks {
+		go allowAll(ctx, e, id) // until the program ends
 		if cancels {
 			s.awaitLine(ctx, "wait")
 			if err := e.Cancel(ctx, id); err != nil {
