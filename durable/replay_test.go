@@ -55,7 +55,8 @@ func TestHistoryOfATaskIsReplayedWithOtherCode(t *testing.T) {
 		check("a way that is older than the code", "wrap", 2, "")
 		r, err := troupe.ReplayFunction(t.Context(), e, id, sellTickets("fold", 0, &again))
 		require.NoError(t, err)
-		require.Regexp(t, `^nondeterministic: at step pack/\d/wrap the history has do pack/\d/wrap, the code asked for do pack/\d/fold$`, r.Differs)
+		require.Regexp(t, `^nondeterministic: at step pack/\d/wrap the history has do pack/\d/wrap, the code asked for `+
+			`do pack/\d/fold$`, r.Differs)
 
 		require.NoError(t, e.Signal(t.Context(), id, "paid", 7))
 		requireResult(t, e, id, "3")

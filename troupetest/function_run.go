@@ -303,7 +303,8 @@ func (r *functionRun) replayEveryCrash(o conversation.Outcome) (problem string) 
 		known[key], order[key] = &r.steps[i], i
 	}
 	for k := range len(r.steps) + 1 {
-		replay := &functionRun{call: r.call, functionJob: job.WithStreams(nil, r.functionJob), mocks: r.mocks, given: r.given, known: known, order: order}
+		replay := &functionRun{call: r.call, functionJob: job.WithStreams(nil, r.functionJob), mocks: r.mocks, given: r.given,
+			known: known, order: order}
 		o2, problem := replay.runToEnd(r.steps[:k])
 		if problem == "" {
 			problem = replay.compareEnd(r.steps, o, o2)
