@@ -54,8 +54,8 @@ func (p *journalDraft) addDecision(d flow.Decision, cmd *taskCommand, a commandA
 	}
 }
 
-// isFull reports whether a draft holds as many requests as a task remembers. If its answer were
-// lost, the task could not recognize repetitions of further ones.
+// isFull reports whether a draft holds as many requests as a task remembers. With more of them the
+// task would forget the first one, and could not recognize its repetition after a lost answer.
 func (p *journalDraft) isFull() bool { return p != nil && p.requestCount >= flow.KeptRequests }
 
 // sendAnswers sends the answers of a stored row. A claim may have expired by then, while the store

@@ -16,9 +16,9 @@ import (
 // jobs are active. One decision and one row then handle all of them.
 const reportLinger = time.Millisecond
 
-// inbox collects the reports of jobs for one actor: a step's, or a task's own. The goroutine that
-// carried out a job puts the report there; the actor takes all of them together. An inbox survives
-// a crash of its actor.
+// inbox collects the reports of jobs for one actor, which is that of a step or of a task. The
+// goroutine that carried out a job puts the report there; the actor takes all of them together. An
+// inbox survives a crash of its actor.
 type inbox struct {
 	m         *Member
 	taskOwner *taskOwner

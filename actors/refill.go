@@ -59,9 +59,9 @@ func (q *queue) startFirstReads(p *poller) {
 	}
 }
 
-// awaitsFirstRead reports whether one of a poller's lists is being read for the first time. Before
-// that, a later job of another list could be handed out before an earlier one that only the store
-// has. If the store fails, pollers do not wait longer.
+// awaitsFirstRead reports whether the first read of one of a poller's lists is still in progress. A
+// poller waits for it: otherwise it could get a later job of another list before an earlier one
+// that only the store has. A failed read counts, too, so that pollers do not wait longer.
 func (q *queue) awaitsFirstRead(p *poller) bool {
 	if q.readingServices && !q.servicesAsked {
 		return true

@@ -100,8 +100,8 @@ func (sc *Scope) resolveText(text string, params json.RawMessage) json.RawMessag
 	}
 }
 
-// resolveFlat resolves a text inside a subflow, where `$params.x` and bare keys are single keys.
-// The text counts as a dotted path only if there is no such key.
+// resolveFlat resolves a text inside a subflow: `$params.KEY`, or a key of shared with or without
+// `$shared.`. A key may contain dots: the text counts as a path only if there is no such key.
 func (sc *Scope) resolveFlat(text string, params json.RawMessage) json.RawMessage {
 	if key, ok := strings.CutPrefix(text, "$params."); ok {
 		if v, ok := expr.Field(params, key); ok {

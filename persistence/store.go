@@ -227,9 +227,9 @@ type Tasks interface {
 	// Most tasks in all. A group that may have more tasks has More set; a group without tasks is
 	// missing.
 	CountTasksBy(ctx context.Context, f TaskFilter, by By) (map[string]Group, error)
-	// NewestOf returns up to each of the newest tasks of every given flow, the flows in order of
-	// their ids.
-	NewestOf(ctx context.Context, flows []string, each int) ([]TaskMark, error)
+	// NewestOf returns the newest tasks of every given flow, at most perFlow of each. The flows are
+	// in order of their ids.
+	NewestOf(ctx context.Context, flows []string, perFlow int) ([]TaskMark, error)
 	// CountByShard counts the unfinished tasks per shard, for shards that have some. It reads each
 	// of these tasks.
 	CountByShard(ctx context.Context) (map[int]ShardTasks, error)
@@ -343,8 +343,8 @@ type Group struct {
 
 // Queue reads the jobs that wait for pollers. Commits create and end the rows.
 type Queue interface {
-	// QueueRows returns waiting rows in order of (EnqueuedAt, Turn) after a position; services nil
-	// = all.
+	// QueueRows returns waiting rows after a position, in order of (EnqueuedAt, Turn). If services
+	// is nil, it returns the rows of all services.
 	QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)
 	// QueueFor returns waiting rows of a service that a poller may take, in the same order.
 	QueueFor(ctx context.Context, f QueueFilter, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)

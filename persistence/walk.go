@@ -30,7 +30,8 @@ func (r *Reader) Walk(ctx context.Context, task string, from int64, w flow.Walke
 	return r.walkJournal(ctx, task, w, func(x *journalWalk) error { return x.beginAt(ctx, from) })
 }
 
-// Find is Walk for a walker that looks for one thing: it starts near that thing.
+// Find passes a task's journal to a walker that looks for one thing, as Walk does. It starts at the
+// last checkpoint before which nothing concerns the walker.
 func (r *Reader) Find(ctx context.Context, task string, w flow.Walker) error {
 	return r.walkJournal(ctx, task, w, func(x *journalWalk) error { return x.beginLate(ctx) })
 }

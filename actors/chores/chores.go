@@ -100,7 +100,8 @@ func (c *Chores) deleteEnded(ctx context.Context, before int64) (more bool, err 
 	return n == retentionBatch, err
 }
 
-// forgetKeys deletes unused keys, by the store's own time.
+// forgetKeys deletes the state of keys that were not requested for a while, by the store's own time
+// instead of the given one.
 func (c *Chores) forgetKeys(ctx context.Context, _ int64) (more bool, err error) {
 	n, err := c.cfg.Store.ForgetKeys(ctx, retentionBatch)
 	return n == retentionBatch, err

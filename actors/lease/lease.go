@@ -144,8 +144,8 @@ func (l *Lease) recordRenewal(before time.Time, pulse persistence.Pulse, err err
 	return changed, nil
 }
 
-// setStoreTime takes the time that the store returned, measured between request and answer. Time
-// must not run backwards for tasks: it steps back only if the difference is large.
+// setStoreTime sets the store's time to the one that a request, sent at before, has returned. Tasks
+// must not see time run backwards, so time steps back only if the difference is large.
 func (l *Lease) setStoreTime(before, store time.Time) {
 	local := l.work.Clock.Now()
 	latest, current := store.Add(local.Sub(before)), l.storeTimeAt(local)

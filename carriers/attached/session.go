@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// workerSession is an attached worker, also for a while after its stream broke. The lock of
-// Sessions guards its fields.
+// workerSession is the session of an attached worker. After its stream has broken, the session
+// waits for the worker for a while. The lock of Sessions guards its fields.
 type workerSession struct {
 	sessions    *Sessions
 	id          string

@@ -39,8 +39,8 @@ type containerWatch struct {
 // is no longer needed.
 const unaskedTimeout = 2 * time.Minute
 
-// sourceOf is the source of lines in containers' logs. All readers number them from the first line
-// on, so each line is stored once.
+// sourceOf is the name of the source under which a log stores the lines of a container. All readers
+// use it and number the lines from the first one on, so each line is stored once.
 const sourceOf = "container"
 
 // ensureWatch starts or continues to read a container's output. An ended container is read without

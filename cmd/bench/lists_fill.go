@@ -138,7 +138,7 @@ func (b *benchRun) runToEnd(how string) (string, error) {
 	return id, nil
 }
 
-// copyEnded adds the other tasks to the store.
+// copyEnded adds ended tasks to the store, as copies of the given ones.
 func (b *benchRun) copyEnded(ends map[string]string) error {
 	store, err := troupe.OpenStore(b.ctx, b.store, "")
 	if err != nil {

@@ -37,8 +37,8 @@ type decimalNumber struct {
 	negative bool
 	digits   []byte
 	power    int64
-	// exponent is 0 unless it is too long for an int64: then exponentSign and exponentDigits hold
-	// it.
+	// exponentSign and exponentDigits hold an exponent that is too long for an int64. Any other
+	// exponent is part of power, and these two are zero.
 	exponentSign   int
 	exponentDigits []byte
 }

@@ -131,7 +131,8 @@ func (c *Counts) End(status flow.TaskStatus, task string, at, ms int64) {
 	c.Took.Observe(ms)
 }
 
-// closingScope is the scope of compensations and finally, whatever its visit.
+// closingScope is the scope in which the compensations and the node finally of a flow are counted.
+// A retried task may close several times, and all its closing scopes count as this one.
 const closingScope = "~"
 
 // PlanScope returns the scope of the plan for a task's scope: without visits.

@@ -22,7 +22,8 @@ const (
 	coarse = 10 // percent: smaller changes are not applied
 )
 
-// Bound adjusts the limit after each collection from now on. If GOGC is set, it does nothing.
+// Bound bounds the garbage from now on: it adapts the GC percentage to the live heap after each
+// collection. If GOGC is set, it does nothing.
 func Bound() {
 	if os.Getenv("GOGC") != "" {
 		return

@@ -23,7 +23,7 @@ func indexKey(id string) (key, long string) {
 	return strings.ToValidUTF8(id[:spelledID], "") + "~" + base64.RawURLEncoding.EncodeToString(sum[:]), id
 }
 
-// putLongID appends the id that is stored beside its key, or null.
+// putLongID appends the whole id if indexKey has shortened it, or else null.
 func (l *rowArray) putLongID(id string) {
 	if id == "" {
 		l.putNull(pgtype.TextOID)

@@ -95,8 +95,8 @@ func (s readSnapshot) QueryContext(ctx context.Context, query string, args ...an
 	return s.tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
 }
 
-// querier runs queries: the pool, a snapshot, or the database itself for statements that differ
-// each time.
+// querier runs queries. The pool and a snapshot prepare each statement once and keep it. The
+// database itself runs statements that differ each time.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }

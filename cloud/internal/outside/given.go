@@ -36,9 +36,10 @@ func (f *Files) Of(x flow.External) flow.External {
 	return x
 }
 
-// Variables returns the environment variables of a job. An input too large for a variable is put
-// into a file, if there is a place for files; otherwise files is nil. An error with a kind is
-// permanent, so retries do not help.
+// Variables returns the environment variables of a job. With an object store it also writes the
+// specification of the job there, and returns its files. Without one, files is nil, and an input
+// too large for a variable is an error. An error that has an ErrorKind is permanent, so retries do
+// not help.
 func (p *Place) Variables(ctx context.Context, job *flow.Job,
 	env map[string]json.RawMessage) (vars map[string]string, files *Files, err error) {
 	of := program.Job{Type: job.Exec.Type, Program: &flow.Program{}, Facts: programs.Facts(job)}

@@ -23,7 +23,7 @@ type approvalListCmd struct {
 	console.RemoteFlags
 	console.PagingFlags
 	Flow  string `complete:"flow" help:"Filter by flow."`
-	State string `enum:"open,answered,ended" default:"open" help:"Filter by state: open, answered or ended (without an answer) (${default})."`
+	State string `enum:"open,answered,ended" default:"open" help:"Filter by state: open, answered, or ended without an answer (${default})."`
 	Text  string `name:"search" help:"Filter by text in the title, or by a prefix of the task ID."`
 }
 

@@ -81,8 +81,8 @@ func showSignals(a *console.App, signals []wire.Event) error {
 	return console.PrintTable(a.Stdout, []string{"SIGNAL", "BY", "TIME", "VALUE"}, rows)
 }
 
-// fetchSteps returns the steps to list. Without --steps these are, for a failed graph, the failed
-// steps, and for a dag that is too large for a screen, the steps that are under way or failed.
+// fetchSteps returns the steps to list: all with --steps, or if a dag fits on a screen. Of a larger
+// dag these are the started, failed and skipped steps, and of a graph that failed the failed ones.
 func (c *taskShowCmd) fetchSteps(ctx context.Context, server *client.Client, t *wire.Task) ([]wire.Step, error) {
 	q, limit := client.StepQuery{}, 0
 	if !c.Steps {
