@@ -111,6 +111,9 @@ func (m taskStarting) newStart(ctx context.Context, n engine.NewTask) (flow.Star
 	if err != nil {
 		return flow.Start{}, notFound(err, n.Fork)
 	}
+	if err := plan.ChangeResults(n.Results, m.cfg.Limits); err != nil {
+		return flow.Start{}, err
+	}
 	return plan.Start(n.VersionID, n.Params, n.Shared), nil
 }
 
@@ -146,6 +149,9 @@ func bodyHash(n engine.NewTask) string {
 		fmt.Fprintf(h, "%q %q %d %t\n", n.Fork, n.ForkNode, n.ForkRow, n.Anew)
 		for _, k := range slices.Sorted(maps.Keys(n.Shared)) {
 			fmt.Fprintf(h, "%q: %s\n", k, flow.CanonicalJSON(n.Shared[k]))
+		}
+		for _, k := range slices.Sorted(maps.Keys(n.Results)) {
+			fmt.Fprintf(h, "result of %q: %s\n", k, flow.CanonicalJSON(n.Results[k]))
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(n.Labels)) {

@@ -95,6 +95,7 @@ func (t *NewTask) codeFields(c *codec.Codec) {
 	c.Bool(&t.Anew)
 	codec.Pointer(c, &t.Traced, flow.CodeTraced)
 	codec.Map(c, &t.Shared, (*codec.Codec).Raw)
+	codec.Map(c, &t.Results, (*codec.Codec).Raw)
 }
 
 func (s *Started) codeFields(c *codec.Codec) {

@@ -29,6 +29,8 @@ type NewTask struct {
 	Fork, ForkNode string
 	// Shared holds values of shared that replace those of the other task, by key.
 	Shared map[string]json.RawMessage
+	// Results holds values that replace recorded results of a function, by the places of its steps.
+	Results map[string]json.RawMessage
 	// ForkRow is the last row of the history that counts; 0 = all rows, and the other task must
 	// have ended.
 	ForkRow int64

@@ -36,6 +36,38 @@ func (p *ForkPlan) Start(version string, params json.RawMessage, shared map[stri
 	return Start{Version: version, Params: params, Fork: &p.Fork}
 }
 
+// changeableKinds are the kinds of steps of a function whose recorded results a fork may change.
+var changeableKinds = []CodeKind{CodeDo, CodeSignal, CodeApproval, CodeCall}
+
+// ChangeResults replaces recorded results of a function that the fork keeps, by the places of their
+// steps. A step that had failed counts as completed then.
+func (p *ForkPlan) ChangeResults(results map[string]json.RawMessage, l Limits) error {
+	left := maps.Clone(results)
+	for i := range p.Events {
+		e := &p.Events[i]
+		place := (&CodeStep{Name: e.Node, Use: e.Visit}).Place()
+		result, there := left[place]
+		if e.Type != StepRecorded || e.Scope != "" || !there || CodeKind(e.Action) == CodeRetry {
+			continue
+		}
+		if !slices.Contains(changeableKinds, CodeKind(e.Action)) {
+			return Errorf(Invalid, "the result of step %.80q, of the kind %s, cannot be changed", place, e.Action)
+		}
+		if err := CheckJSON(result); err != nil {
+			return Errorf(Invalid, "the result of step %.80q: %v", place, err)
+		}
+		if err := l.checkValue("the result of step "+place, result); err != nil {
+			return err
+		}
+		e.Output, e.Error, e.Details = result, "", nil
+		delete(left, place)
+	}
+	for _, place := range slices.Sorted(maps.Keys(left)) {
+		return Errorf(Invalid, "the fork keeps no recorded step %.80q of a function: name one that it keeps, as the history does", place)
+	}
+	return nil
+}
+
 // ForkStep is a step of a forked history.
 type ForkStep struct {
 	Address

@@ -50,6 +50,7 @@ type ForkRequest struct {
 	AtSeq          int64                      `json:"at_seq,omitempty" minimum:"0" doc:"Number of a journal row (seq of an event): the new task continues from the state of the original task at that row. The original task need not have ended. Not together with from."`
 	Params         json.RawMessage            `json:"params,omitempty" doc:"Params for the remaining work; absent = those of the original task."`
 	Shared         map[string]json.RawMessage `json:"shared,omitempty" doc:"In graph mode: values of shared to change, by key; the others are those of the original task."`
+	Results        map[string]json.RawMessage `json:"results,omitempty" doc:"In code mode: recorded results to change, by the names of steps that the fork keeps, such as charge or charge#2."`
 	IdempotencyKey string                     `json:"idempotency_key,omitempty" maxLength:"200" doc:"Idempotency key: requests with the same key and flow are the same task."`
 	DryRun         bool                       `json:"dry_run,omitempty" doc:"True to get the plan and start nothing."`
 }

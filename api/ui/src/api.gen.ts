@@ -669,6 +669,8 @@ export interface ForkRequest {
   latest?: boolean
   /** Params for the remaining work; absent = those of the original task. */
   params?: unknown
+  /** In code mode: recorded results to change, by the names of steps that the fork keeps, such as charge or charge#2. */
+  results?: { [key: string]: unknown }
   /** In graph mode: values of shared to change, by key; the others are those of the original task. */
   shared?: { [key: string]: unknown }
   /** Number of the flow's version for the new task; 0 = the version of the original task. */

@@ -48,6 +48,9 @@ func (h *StartHandler) forkTask(ctx context.Context, in *forkInput) (*route.Stat
 	if err != nil {
 		return nil, forkProblem(in, err)
 	}
+	if err := plan.ChangeResults(in.Body.Results, h.Limits.OrDefault()); err != nil {
+		return nil, route.LocateError("body.results", err)
+	}
 	slug, start := cmp.Or(row.FlowSlug, row.FlowID), plan.Start(v.ID, params, in.Body.Shared)
 	of, err := h.Reader.Plan(ctx, v.ID)
 	if err != nil {
@@ -68,7 +71,7 @@ func (h *StartHandler) forkTask(ctx context.Context, in *forkInput) (*route.Stat
 		return &route.StatusResponse[wire.ForkResult]{Status: http.StatusOK, Body: forked}, nil
 	}
 	started, err := h.Engine.StartTask(ctx, engine.NewTask{VersionID: v.ID, Newest: in.Body.Latest,
-		Params: params, Shared: in.Body.Shared, Labels: schedule.Apart(row.Labels),
+		Params: params, Shared: in.Body.Shared, Results: in.Body.Results, Labels: schedule.Apart(row.Labels),
 		Key: cmp.Or(in.Body.IdempotencyKey, in.IdempotencyKey), Fork: in.Task,
 		ForkNode: in.Body.From, ForkRow: in.Body.AtSeq})
 	if err != nil {

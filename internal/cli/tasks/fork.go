@@ -17,6 +17,7 @@ type forkFlags struct {
 	From    string `placeholder:"NODE" help:"Node from which the new task starts. It runs again with everything after it."`
 	ParamFlags
 	Set    []string `sep:"none" placeholder:"shared.KEY=JSON" help:"Value of shared for the new task: JSON, or else a string. Repeatable."`
+	Result []string `sep:"none" placeholder:"STEP=JSON" help:"Result of a recorded step of a function for the new task: JSON, or else a string. Repeatable."`
 	DryRun bool     `help:"Show what the new task would keep and run again, without starting it."`
 }
 
@@ -33,7 +34,32 @@ func (c *forkFlags) forkTask(ctx context.Context, a *console.App, server *client
 	if f.Shared, err = sharedOf(c.Set); err != nil {
 		return nil, err
 	}
+	if f.Results, err = resultsOf(c.Result); err != nil {
+		return nil, err
+	}
 	return server.Fork(ctx, id, f)
+}
+
+// resultsOf parses results of steps.
+func resultsOf(list []string) (map[string]json.RawMessage, error) {
+	results := map[string]json.RawMessage{}
+	for _, text := range list {
+		step, value, ok := strings.Cut(text, "=")
+		if !ok || step == "" {
+			return nil, console.NewUsageError("--result %q: use STEP=JSON, such as charge='{\"id\": 7}'", text)
+		}
+		results[step] = jsonOr(value)
+	}
+	return results, nil
+}
+
+// jsonOr returns a text as JSON: as it is, or else as a string.
+func jsonOr(text string) json.RawMessage {
+	if raw := json.RawMessage(text); json.Valid(raw) {
+		return raw
+	}
+	raw, _ := json.Marshal(text) // a string can always be marshaled
+	return raw
 }
 
 // sharedOf parses values of shared.
@@ -45,9 +71,7 @@ func sharedOf(set []string) (map[string]json.RawMessage, error) {
 		if !ok || !named || key == "" {
 			return nil, console.NewUsageError("--set %q: use shared.KEY=JSON, such as shared.customer='{\"id\": 7}'", text)
 		}
-		if shared[key] = json.RawMessage(value); !json.Valid(shared[key]) {
-			shared[key], _ = json.Marshal(value) // a string can always be marshaled
-		}
+		shared[key] = jsonOr(value)
 	}
 	return shared, nil
 }
