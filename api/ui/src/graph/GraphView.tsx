@@ -32,6 +32,9 @@ interface Props {
   stamp: unknown // changes whenever the content of the cards does
 }
 
+/** doubleClickTime is how many milliseconds a second click on a node may take. */
+const doubleClickTime = 400
+
 const margin = 32,
   mostCards = 400
 
@@ -67,6 +70,14 @@ export function GraphView(p: Props) {
     world.current.style.transform = `translate(${view.x}px,${view.y}px) scale(${view.k})`
     setVisible(old => kept(old, inSight(latest.current.drawing, view)))
   }, [])
+  // A first click selects a node, which may make the graph narrower. The graph must not move before
+  // a second click can follow, because that click would miss the node.
+  const clicked = useRef(-doubleClickTime)
+  const afterClicks = useCallback((act: () => void) => {
+    const left = clicked.current + doubleClickTime - performance.now()
+    if (left > 0) setTimeout(act, left)
+    else act()
+  }, [])
   const scheduled = useRef(0)
   const later = useCallback(() => {
     cancelAnimationFrame(scheduled.current)
@@ -95,14 +106,17 @@ export function GraphView(p: Props) {
         later()
       })
     select(el).call(behavior.current).on('dblclick.zoom', null)
-    const sized = new ResizeObserver(() => (moved.current ? later() : fit()))
+    const sized = new ResizeObserver(() => {
+      later()
+      if (!moved.current) afterClicks(fit)
+    })
     sized.observe(el)
     return () => {
       sized.disconnect()
       cancelAnimationFrame(scheduled.current)
       select(el).on('.zoom', null)
     }
-  }, [fit, later])
+  }, [fit, later, afterClicks])
   useLayoutEffect(() => (moved.current ? later() : fit()), [p.drawing, fit, later])
   useEffect(later, [p.stamp, p.selected, later])
   useEffect(() => {
@@ -117,8 +131,9 @@ export function GraphView(p: Props) {
   }, [theme, later])
 
   const show = useCallback((n: Drawn) => {
-    const el = frame.current!,
+    const el = frame.current,
       t = at.current
+    if (!el) return // the graph is gone
     const x = t.applyX(n.x + n.w / 2),
       y = t.applyY(n.y + n.h / 2)
     if (t.k >= near && x > 60 && y > 40 && x < el.clientWidth - 60 && y < el.clientHeight - 40)
@@ -137,8 +152,8 @@ export function GraphView(p: Props) {
   }, [])
   useEffect(() => {
     const n = p.drawing.nodes.find(n => n.i === p.selected)
-    if (n) show(n)
-  }, [p.selected, p.drawing, show])
+    if (n) afterClicks(() => show(n))
+  }, [p.selected, p.drawing, show, afterClicks])
 
   const scale = (by: number) => select(frame.current!).call(behavior.current!.scaleBy, by)
   const first = p.selected ?? p.drawing.nodes[0]?.i
@@ -172,7 +187,10 @@ export function GraphView(p: Props) {
             tabIndex={n.i === first ? 0 : -1}
             aria-pressed={n.i === p.selected}
             data-node={p.name(n.i)}
-            onClick={() => p.select(n.i)}
+            onClick={() => {
+              clicked.current = performance.now()
+              p.select(n.i)
+            }}
             onDoubleClick={() => p.toggle(n.i)}
           >
             {p.card(n)}
