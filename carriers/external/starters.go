@@ -47,9 +47,11 @@ func (s Starters) startJob(ctx context.Context, job flow.Job, lost bool) flow.Re
 	return starter.Start(ctx, job, lost)
 }
 
+// describeStarters names the starters that definitions may use.
 func (s Starters) describeStarters() string {
-	if len(s) == 0 {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(name string) bool { return name == flow.ChildTask })
+	if len(names) == 0 {
 		return "it was started without any starter"
 	}
-	return "it knows " + strings.Join(slices.Sorted(maps.Keys(s)), ", ")
+	return "it knows " + strings.Join(names, ", ")
 }
