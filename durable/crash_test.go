@@ -169,7 +169,10 @@ func TestAnotherMemberGoesOnWithTheFunctions(t *testing.T) {
 		again, _ := startProgram(t, s)
 		go func() { <-again.Done(); gone <- again }()
 	}
-	require.Equal(t, len(s.Kills), killed)
+	for _, point := range s.Kills {
+		require.FileExists(t, filepath.Join(s.Dir, point))
+	}
+	require.Positive(t, killed, "one program may have been at two of the points")
 	lines := readLedger(t, s.Dir)
 	for _, name := range names {
 		requireRecordedOnce(t, lines, name)

@@ -59,6 +59,7 @@ func readable(t *testing.T) map[string]func() *flow.State {
 
 // readers lists the methods and functions that only read a state, by name.
 var readers = map[string]func(s *flow.State){
+	"State.ReplayedCall": func(s *flow.State) { s.ReplayedCall() },
 	"State.Scope": func(s *flow.State) {
 		eachScope(s, func(sc *flow.Scope) { s.Scope(sc.Path) })
 	},

@@ -72,7 +72,7 @@ func completed(t *testing.T, shell, line string, env ...string) []string {
 func TestShellsComplete(t *testing.T) {
 	for line, want := range map[string]string{
 		"troupe fl":                      "flow",
-		"troupe task st":                 "start",
+		"troupe task st":                 "start stream",
 		"troupe task list --st":          "--state",
 		"troupe task list --output ":     "json table",
 		"troupe --help task watch --tok": "--token",

@@ -103,7 +103,7 @@ func (b *Branch) checkFunction() {
 // takeStep begins a step. It returns the recorded step, or the new one without a result. It holds
 // the function if the history has another step here.
 func (b *Branch) takeStep(s *Step) (_ *Step, recorded bool) {
-	if s.Kind != Undo && b.isAtEnd() && (b.spent || b.c.undoes) {
+	if s.Kind != Undo && b.isAtEnd() && (b.c.undoes || b.isSpent()) {
 		b.endGoroutine()
 	}
 	if b.at == len(b.history) {
@@ -144,6 +144,13 @@ func (b *Branch) isAtEnd() bool {
 	defer b.c.mu.Unlock()
 	b.spent = b.spent || b != b.c.main
 	return true
+}
+
+// isSpent reports whether the branch only repeats its recorded steps.
+func (b *Branch) isSpent() bool {
+	b.c.mu.Lock()
+	defer b.c.mu.Unlock()
+	return b.spent
 }
 
 func (s *Step) describeStep() string { return string(s.Kind) + " " + s.Place() }
