@@ -119,10 +119,12 @@ func TestCanceledFunctionIsUndoneDespiteKills(t *testing.T) {
 		require.Contains(t, said, "canceled")
 		lines := readLedger(t, s.Dir)
 		require.Equal(t, 1, countLines(lines, "wait"))
-		require.Equal(t, 1, countLines(lines, "stopped"), "the context of the step has ended")
+		require.LessOrEqual(t, countLines(lines, "stopped"), 1, "the kill may come before the end of the step's context")
 		var undone []string
-		for _, line := range lines[2:] {
-			undone = append(undone, line[0])
+		for _, line := range lines {
+			if strings.HasPrefix(line[0], "undo") {
+				undone = append(undone, line[0])
+			}
 		}
 		require.Equal(t, []string{"undo3", "undo3", "undo2", "undo2", "undo1", "undo1"}, undone,
 			"an undo that was cut off runs again, one that was recorded does not")

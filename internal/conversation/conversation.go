@@ -212,6 +212,10 @@ func (c *Conversation) awaitOutcome(ctx context.Context) Outcome {
 			}
 			continue
 		case o = <-c.ended:
+			if stopped := c.stopReason(); stopped != nil {
+				o = *stopped // in another branch, at the same time
+				break
+			}
 			if c.undoes {
 				o = Outcome{Err: ErrCanceled}
 			}
@@ -222,6 +226,10 @@ func (c *Conversation) awaitOutcome(ctx context.Context) Outcome {
 			o = c.undoAfter(o)
 			o.Unasked, o.Cut = c.unaskedSteps(), cut
 		case <-c.unwound:
+			if stopped := c.stopReason(); stopped != nil {
+				o = *stopped // its code does not fit the history, so it is not undone
+				break
+			}
 			o = c.undoAfter(Outcome{Err: ErrCanceled})
 		case <-c.stop:
 			o = *c.stopped
@@ -278,6 +286,13 @@ func (c *Conversation) stopFunction(o Outcome) {
 		close(c.stop)
 		c.end(ErrOver)
 	}
+}
+
+// stopReason returns why the function must stop; nil if it need not.
+func (c *Conversation) stopReason() *Outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopped
 }
 
 // recordResult returns when a result is stored, together with those that ended meanwhile.

@@ -72,3 +72,17 @@ func TestReplayRegistersTheUndosOfBranchesThatItDoesNotAwait(t *testing.T) {
 		})
 	}
 }
+
+func TestFunctionThatDoesNotFitIsHeldAlsoWhenItMustUndo(t *testing.T) {
+	ask := func(name string) func(b *conversation.Branch) (string, error) {
+		return func(b *conversation.Branch) (string, error) {
+			_, err := b.Do(name, conversation.Options{}, func(context.Context) (json.RawMessage, error) { return json.RawMessage("1"), nil })
+			return "", err
+		}
+	}
+	for range 300 {
+		j := &journal{}
+		require.NoError(t, j.run(t, ask("a"), false).Err)
+		require.Contains(t, j.run(t, ask("b"), true).Held, "the history has do a, the code asked for do b")
+	}
+}
