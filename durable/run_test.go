@@ -173,3 +173,42 @@ func TestRunFlowsSurviveKills(t *testing.T) {
 		requireRecordedOnce(t, lines, "a2")
 	})
 }
+
+// TestRetriedTaskRunsACanceledFlowAnew has a flow that is run in a branch, while the function fails.
+func TestRetriedTaskRunsACanceledFlowAnew(t *testing.T) {
+	eachStore(t, func(t *testing.T, store string) {
+		e := openStore(t, store)
+		broken, started := true, make(chan struct{})
+		troupe.HandleFlow(e, "wait", func(f *durable.Flow, _ input) (int, error) { return durable.Signal[int](f, "go") })
+		troupe.HandleFlow(e, "parent", func(f *durable.Flow, in input) (int, error) {
+			side := durable.Go(f, "side", func(f *durable.Flow) (int, error) { return durable.Run[int](f, "wait", in) })
+			if err := f.Do("check", func(context.Context) error {
+				<-started
+				if broken {
+					return errors.New("no paper")
+				}
+				return nil
+			}); err != nil {
+				return 0, err
+			}
+			return side.Wait(f)
+		})
+		id, err := e.Start(t.Context(), "parent", input{"a"})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return len(childrenOf(t, e, id)) == 1 }, patience, 10*time.Millisecond)
+		first := childrenOf(t, e, id)[0].ID
+		close(started)
+		awaitState(t, e, id, flow.TaskFailed)
+		awaitState(t, e, first, flow.TaskCanceled)
+
+		broken = false
+		require.NoError(t, e.Retry(t.Context(), id))
+		require.Eventually(t, func() bool { return len(childrenOf(t, e, id)) == 2 }, patience, 10*time.Millisecond)
+		for _, child := range childrenOf(t, e, id) {
+			if child.ID != first {
+				require.NoError(t, e.Signal(t.Context(), child.ID, "go", 7))
+			}
+		}
+		requireResult(t, e, id, "7")
+	})
+}

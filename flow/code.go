@@ -154,12 +154,13 @@ func (m codeMode) isBusy(sc *Scope, retries bool) bool {
 func (m codeMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	if st := s.activeStep(e.Address()); st != nil && st.Key == CodeMain {
 		for _, wait := range sc.Waits {
+			sc.noteTries(wait)
 			s.evolvePart().forgetStep(wait, e.At)
 		}
 		sc.Waits = nil
 	}
 	if st := s.activeStep(e.Address()); e.Action == ActionRestart && st != nil && len(st.Units) == 1 {
-		sc.Code = nil
+		sc.Code, sc.Tries = nil, nil
 		sc.indexCode()
 		sc.NextInput = orNull(st.Units[0].Output)
 	}

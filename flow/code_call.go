@@ -118,12 +118,12 @@ func cancelCalls(d *decider, sc *Scope) {
 // repeats it.
 func (sc *Scope) noteTries(st *Step) {
 	if st.isCall() {
-		sc.setTries(&CodeStep{Name: st.Key, Use: st.Visit, Tries: st.tries()})
+		sc.setTries(&CodeStep{Name: st.Key, Use: st.Visit, Tries: st.lastAttempt()})
 	}
 }
 
-// tries returns the number of the newest attempt of a call.
-func (st *Step) tries() int { return max(int(st.Units[0].Attempt), st.waitOf().Tries) }
+// lastAttempt returns the number of the newest attempt of a call.
+func (st *Step) lastAttempt() int { return max(int(st.Units[0].Attempt), st.waitOf().Tries) }
 
 // noteRecordedTries does the same for a recorded call that is forgotten.
 func (sc *Scope) noteRecordedTries(s *CodeStep) {

@@ -229,3 +229,26 @@ func TestCallsThatCannotBeMadeFailTheFunction(t *testing.T) {
 		})
 	}
 }
+
+// TestCallThatEndsWithItsFunctionIsNumberedOnByARetry has a call in a branch, whose function fails
+// meanwhile.
+func TestCallThatEndsWithItsFunctionIsNumberedOnByARetry(t *testing.T) {
+	tb := runningFunction(t)
+	w := calling("ship", flow.CodeJob{})
+	w.Name = "side/ship"
+	tb.beginWaits(w)
+	first := tb.callOf("side/ship")
+	tb.tell(flow.Report{Address: functionAt, Given: tb.jobs[functionAt].Given, Error: "no paper", Fatal: true})
+	require.Equal(t, flow.TaskFailed, tb.state.Status)
+	require.NotContains(t, tb.jobs, first.Address)
+
+	tb.tell(flow.RetryTask{})
+	var again flow.Address
+	for at := range tb.jobs {
+		again = at
+	}
+	tb.beginWaitsAt(again, w)
+	second := tb.callOf("side/ship")
+	require.Equal(t, 2, second.Attempt, "a late report of the first cannot count for it")
+	require.Equal(t, first.Key(), second.Key())
+}

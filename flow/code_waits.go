@@ -342,7 +342,7 @@ func endWait(d *decider, st *Step, how stepOutcome) {
 	e := Event{Type: StepRecorded, Scope: sc.Path, Node: st.Key, Visit: st.Visit, Action: string(p.Wait),
 		InputRef: p.Hash, Output: how.output, Error: truncateText(how.failed, maxErrorText), Total: p.Tries, Until: st.EnteredAt}
 	if st.isCall() {
-		e.Total = st.tries()
+		e.Total = st.lastAttempt()
 		if how.failed != "" && st.Units[0].Status == UnitFailed {
 			e.Details = st.errorDetails()
 		}
