@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/troupe-engine/troupe/durable"
+	"github.com/troupe-engine/troupe/flow"
 	"github.com/troupe-engine/troupe/internal/conversation"
 	"github.com/troupe-engine/troupe/internal/flowfuncs"
 	"github.com/troupe-engine/troupe/persistence"
@@ -24,7 +25,7 @@ func HandleFlow[In, Out any](e *Engine, name string, fn durable.Func[In, Out]) {
 	if err != nil {
 		panic(fmt.Sprintf("troupe: the flow %q: %v", name, err))
 	}
-	e.claimName("flow:" + name)
+	e.claimName(flow.FunctionService(name))
 	e.flows.Register(name, func(c *conversation.Conversation) (json.RawMessage, error) { return durable.Invoke(c, name, fn) })
 	e.mu.Lock()
 	defer e.mu.Unlock()

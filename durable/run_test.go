@@ -174,7 +174,7 @@ func TestRunFlowsSurviveKills(t *testing.T) {
 	})
 }
 
-// TestRetriedTaskRunsACanceledFlowAnew has a flow that is run in a branch, while the function fails.
+// TestRetriedTaskRunsACanceledFlowAnew has a flow that is run in a branch while the function fails.
 func TestRetriedTaskRunsACanceledFlowAnew(t *testing.T) {
 	eachStore(t, func(t *testing.T, store string) {
 		e := openStore(t, store)

@@ -13,6 +13,10 @@ const CodeMain = "main"
 // CodeResult is the key of shared that holds the result of the function.
 const CodeResult = "result"
 
+// FunctionService returns the service of a function that is a flow. Jobs, statistics and metrics
+// name it.
+func FunctionService(function string) string { return "flow:" + function }
+
 // CodeStep is a step that a function has asked for, with its recorded result. The function is
 // called again after a crash; it gets the results of its recorded steps, in their order, and goes
 // on behind them.

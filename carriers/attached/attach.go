@@ -67,9 +67,9 @@ func checkHello(hello *attach.Hello) error {
 			"member version %d", hello.GetProtocol(), protocolVersion)
 	case hello.GetCredits() < 1 || hello.GetCredits() > maxCredits:
 		return flow.Errorf(flow.Invalid, "credits must be 1 to %d, are %d", maxCredits, hello.GetCredits())
-	case slices.ContainsFunc(hello.GetServices(), func(name string) bool { return strings.HasPrefix(name, flowService("")) }):
+	case slices.ContainsFunc(hello.GetServices(), func(name string) bool { return strings.HasPrefix(name, flow.FunctionService("")) }):
 		return flow.Errorf(flow.Invalid, "services that begin with %q belong to functions that are flows: name these in flows",
-			flowService(""))
+			flow.FunctionService(""))
 	case len(hello.GetServices())+len(hello.GetFlows()) == 0:
 		return flow.Errorf(flow.Invalid, "a worker that offers no service gets no job: name its services")
 	}

@@ -13,15 +13,12 @@ import (
 // stored, and it gets the ends of its waits. It does not move with its worker to another member.
 // There it is called again behind its recorded steps.
 
-// flowService returns the service of a function that is a flow, as jobs name it.
-func flowService(function string) string { return "flow:" + function }
-
 // offeredServices returns all services of a worker: those of its handlers and of its functions that
 // are flows.
 func offeredServices(hello *attach.Hello) []string {
 	services := slices.Clone(hello.GetServices())
 	for _, name := range hello.GetFlows() {
-		services = append(services, flowService(name))
+		services = append(services, flow.FunctionService(name))
 	}
 	return sortedUnique(services)
 }

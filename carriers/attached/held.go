@@ -13,7 +13,7 @@ import (
 
 // A function that is a flow is held by its task if nothing has it, or if the code of its worker
 // does not fit its history. When another worker with it attaches, here or to another member, the
-// task is told to deliver it again.
+// task delivers it again.
 
 // maxHeld is the maximum number of held functions that a member notes. Further ones wait in the
 // queue instead.

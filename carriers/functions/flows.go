@@ -38,7 +38,7 @@ func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
 	prefix := j.RestartPrefix()
 	rep := reportOf(call.Run(ctx, flowfuncs.Delivery{Job: told, Steps: stepsOf(j.Function.Steps), Undoes: j.Function.Undoes,
 		Host: &flowHost{ctx, prefix, told.Streams()}}), prefix)
-	rep.Worker, rep.URL, rep.Metrics = "flow:"+j.Exec.Func, "local", job.Told(ctx)
+	rep.Worker, rep.URL, rep.Metrics = flow.FunctionService(j.Exec.Func), "local", job.Told(ctx)
 	rep.Log = output.closeOutput()
 	return rep
 }

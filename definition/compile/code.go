@@ -7,13 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// CodeService returns the service of a function that is a flow. Statistics and metrics name it.
-func CodeService(function string) string { return "flow:" + function }
-
 // lowerCode returns the scope of a function: its only node calls it.
 func lowerCode(d *definition.Definition) *flow.PlanScope {
 	main := &flow.PlanNode{Key: flow.CodeMain, Kind: flow.KindExecutor, Single: true,
-		Exec: flow.Exec{Type: flow.ExecCode, Service: CodeService(d.Code), Func: d.Code},
+		Exec: flow.Exec{Type: flow.ExecCode, Service: flow.FunctionService(d.Code), Func: d.Code},
 		Post: flow.Post{OutputKey: flow.CodeResult}}
 	return &flow.PlanScope{Code: true, Start: main.Key, Result: flow.CodeResult,
 		Nodes: map[string]*flow.PlanNode{main.Key: main}}
