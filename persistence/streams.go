@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -50,6 +51,12 @@ type StreamLimits struct {
 	Streams int   // number of streams
 	Values  int64 // number of values in all streams
 	Bytes   int64 // bytes of all values
+}
+
+// OrDefault returns the limits with the usual ones in place of those that are 0 or less.
+func (l StreamLimits) OrDefault() StreamLimits {
+	return StreamLimits{Streams: cmp.Or(max(l.Streams, 0), 100), Values: cmp.Or(max(l.Values, 0), 1_000_000),
+		Bytes: cmp.Or(max(l.Bytes, 0), 64<<20)}
 }
 
 // StreamFilter selects rows of a stream.

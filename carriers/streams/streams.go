@@ -6,7 +6,6 @@
 package streams
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -15,13 +14,6 @@ import (
 
 	"github.com/troupe-engine/troupe/internal/streambuffer"
 	"github.com/troupe-engine/troupe/persistence"
-)
-
-// Limits of the streams of a task, unless others are configured.
-const (
-	defaultBytes   = 64 << 20
-	defaultValues  = 1_000_000
-	defaultStreams = 100
 )
 
 const (
@@ -62,9 +54,7 @@ type appendCall struct {
 
 // New returns a book.
 func New(o Options) *Book {
-	o.Most.Bytes = cmp.Or(max(o.Most.Bytes, 0), defaultBytes)
-	o.Most.Values = cmp.Or(max(o.Most.Values, 0), defaultValues)
-	o.Most.Streams = cmp.Or(max(o.Most.Streams, 0), defaultStreams)
+	o.Most = o.Most.OrDefault()
 	return &Book{opts: o, calls: make(chan struct{}, maxCalls)}
 }
 

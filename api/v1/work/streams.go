@@ -90,11 +90,8 @@ func (h *JobHandler) appendStreams(ctx context.Context, writes []persistence.Str
 	if h.Member.Streams != nil {
 		return h.Member.Streams.Append(ctx, writes)
 	}
-	return h.Store.AppendStreams(ctx, writes, defaultStreams)
+	return h.Store.AppendStreams(ctx, writes, persistence.StreamLimits{}.OrDefault())
 }
-
-// defaultStreams are the limits of a task's streams if nothing else is configured.
-var defaultStreams = persistence.StreamLimits{Streams: 100, Values: 1_000_000, Bytes: 64 << 20}
 
 func toStreamWrites(task, job string, list []wire.StreamWrite) []persistence.StreamWrite {
 	writes := make([]persistence.StreamWrite, len(list))
