@@ -127,15 +127,7 @@ func (st *EventFeed) streamLogs(ctx context.Context, to stream.Listener, lines *
 	if err := to.Open(); err != nil {
 		return err
 	}
-	troubled := func(err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if api.Missing(err) {
-			return err
-		}
-		return st.noteTrouble(ctx, to, err)
-	}
+	troubled := st.noteTroubleUnlessDeleted(ctx, to)
 	over := func(ctx context.Context) (bool, error) {
 		task, err := st.Source.Store.Task(ctx, st.Task)
 		return err == nil && flow.TaskStatus(task.Status).Ended(), err

@@ -102,6 +102,20 @@ func (st *EventFeed) noteTrouble(ctx context.Context, to stream.Listener, err er
 	return to.Note(stream.Trouble)
 }
 
+// noteTroubleUnlessDeleted returns a function that does the same, but returns an error when the task
+// was deleted or the client is gone.
+func (st *EventFeed) noteTroubleUnlessDeleted(ctx context.Context, to stream.Listener) func(error) error {
+	return func(err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if api.Missing(err) {
+			return err
+		}
+		return st.noteTrouble(ctx, to, err)
+	}
+}
+
 // sendEnd sends how the task ended, if that is why there are no more events.
 func (st *EventFeed) sendEnd(ctx context.Context, to stream.Listener, troubled func(error) error) error {
 	view, err := st.Source.Reader.View(ctx, st.Task)

@@ -118,15 +118,7 @@ func (st *EventFeed) streamValues(ctx context.Context, to stream.Listener, r *st
 	if err := to.Open(); err != nil {
 		return err
 	}
-	troubled := func(err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if api.Missing(err) {
-			return err
-		}
-		return st.noteTrouble(ctx, to, err)
-	}
+	troubled := st.noteTroubleUnlessDeleted(ctx, to)
 	err := api.FollowParts(ctx, r.readNext, r.isOver, troubled, func(values []wire.StreamValue) error {
 		st.inTrouble = false
 		batch := stream.Batch{To: to}
