@@ -138,6 +138,7 @@ func (s *setup) takeTenSteps(f *durable.Flow, in input) (sum int, err error) {
 func (s *setup) bookTrip(f *durable.Flow, in input) (string, error) {
 	for k := 1; k <= 3; k++ {
 		f.Undo(fmt.Sprint("undo", k), func(ctx context.Context) error {
+			s.awaitLine(ctx, "stopped") // a kill must not come before this line
 			s.addLine(fmt.Sprint("undo", k), in.Name, s.Name, troupe.JobFrom(ctx).Key())
 			s.reachPoint(in.Name, "undo", k)
 			return nil
