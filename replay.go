@@ -20,7 +20,7 @@ type Replay struct {
 	Unasked []string // recorded steps that the code does not ask for; a task goes on despite them
 }
 
-// ReplayFunction repeats the recorded steps of a task with a function, and tells whether the task
+// ReplayFunction repeats the recorded steps of a task with a function, and reports whether the task
 // would go on with that code. Nothing is carried out or stored, so it is for tests and for checks
 // before new code is deployed: replay the newest tasks of the flow.
 func ReplayFunction[In, Out any](ctx context.Context, e *Engine, task string, fn durable.Func[In, Out]) (*Replay, error) {

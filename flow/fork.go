@@ -62,10 +62,11 @@ func (p *ForkPlan) ChangeResults(results map[string]json.RawMessage, l Limits) e
 		e.Output, e.Error, e.Details = result, "", nil
 		delete(left, place)
 	}
-	for _, place := range slices.Sorted(maps.Keys(left)) {
-		return Errorf(Invalid, "the fork keeps no recorded step %.80q of a function: name one that it keeps, as the history does", place)
+	if len(left) == 0 {
+		return nil
 	}
-	return nil
+	return Errorf(Invalid, "the fork keeps no recorded step %.80q of a function: name one that it keeps, as the history does",
+		slices.Min(slices.Collect(maps.Keys(left))))
 }
 
 // ForkStep is a step of a forked history.

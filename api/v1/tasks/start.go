@@ -136,7 +136,7 @@ func (h *StartHandler) newTask(ctx context.Context, in *startInput) (engine.NewT
 	if in.IdempotencyKey != "" && in.IdempotencyKey != n.Key {
 		return n, route.NewInvalidError("body.idempotency_key", "send one of them", "the body and the header Idempotency-Key are different")
 	}
-	if in.Body.DryRun && in.Body.WaitMS+int64(len(in.Body.WaitUntil)) > 0 {
+	if in.Body.DryRun && (in.Body.WaitMS > 0 || in.Body.WaitUntil != "") {
 		return n, route.NewInvalidError("body.wait_ms", "send one of them", "a dry run starts no task to wait for")
 	}
 	if flow.IsText(n.Key) && !flow.IsName(n.Key) {

@@ -2,6 +2,8 @@ package tasks
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,12 +35,8 @@ func parseAwaitedStep(where, text string, p *flow.Plan) (s awaitedStep, err erro
 	if p.Root.Code || p.Root.Nodes[s.node] != nil {
 		return s, nil
 	}
-	names := make([]string, 0, len(p.Root.Nodes))
-	for name := range p.Root.Nodes {
-		names = append(names, name)
-	}
 	hint := "send the key of a node at the top level of the flow"
-	if near := flow.Nearest(s.node, names); near != "" {
+	if near := flow.Nearest(s.node, slices.Sorted(maps.Keys(p.Root.Nodes))); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return s, route.NewInvalidError(where, hint, "the flow has no node %.80q", s.node)
@@ -49,7 +47,7 @@ func (s *awaitedStep) isEnd(e *flow.Event) bool {
 	return e.Scope == "" && e.Node == s.node && (e.Type == flow.StepEnded || e.Type == flow.StepRecorded)
 }
 
-// endedStep returns the visit of the step that has ended; nil if none has.
+// endedStep returns the visit of the step that has ended, the newest of several; nil if none has.
 func (h *StartHandler) endedStep(ctx context.Context, task string, s awaitedStep) (found *wire.Step, err error) {
 	const most, bytes = 100, 4 << 20
 	q := flow.StepQuery{Node: s.node, Most: most, Bytes: bytes,
