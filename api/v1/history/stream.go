@@ -102,8 +102,8 @@ func (st *EventFeed) noteTrouble(ctx context.Context, to stream.Listener, err er
 	return to.Note(stream.Trouble)
 }
 
-// noteTroubleUnlessDeleted returns a function that does the same, but returns an error when the task
-// was deleted or the client is gone.
+// noteTroubleUnlessDeleted returns a function that does the same. When the task was deleted or the
+// client is gone, it returns an error instead.
 func (st *EventFeed) noteTroubleUnlessDeleted(ctx context.Context, to stream.Listener) func(error) error {
 	return func(err error) error {
 		if ctx.Err() != nil {
