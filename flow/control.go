@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -47,22 +48,21 @@ func (sc *Scope) withControls(n *PlanNode, params, input json.RawMessage) (json.
 	if len(names) == 0 || sc.Plan.Pocketflow {
 		return params, nil
 	}
-	params = withoutFields(params, names)
 	var wrong error
 	for _, name := range names {
 		raw, there := expr.Field(n.Params, name)
 		if !there && awaitedParams[n.Kind] != name {
+			params = withField(params, name, nil)
 			continue
 		}
 		v, err := sc.controlValue(n, name, raw, input)
-		if err != nil {
-			wrong = Errorf(Invalid, "params.%s: %s", name, err)
-			if !there {
-				wrong = Errorf(Invalid, "params.%s %s", name, err)
-			}
-			continue
+		switch {
+		case err != nil && there:
+			v, wrong = nil, Errorf(Invalid, "params.%s: %s", name, err)
+		case err != nil:
+			v, wrong = nil, Errorf(Invalid, "params.%s %s", name, err)
 		}
-		params = expr.Merge(params, fieldOf(name, v))
+		params = withField(params, name, v)
 	}
 	return params, wrong
 }
@@ -138,6 +138,19 @@ func IsControlRef(text string, mode Mode) bool {
 	}
 	_, ok := RunPath(text)
 	return ok || strings.HasPrefix(text, sharedPrefix)
+}
+
+// withField returns an object with a value for one of its fields, or without the field if v is nil.
+// It returns the object itself if nothing changes.
+func withField(object json.RawMessage, name string, v json.RawMessage) json.RawMessage {
+	old, there := expr.Field(object, name)
+	switch {
+	case there == (v != nil) && bytes.Equal(old, v):
+		return object
+	case v != nil:
+		return expr.SetField(object, name, v)
+	}
+	return withoutFields(object, []string{name})
 }
 
 // withoutFields returns an object without some of its fields.

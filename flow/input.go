@@ -217,7 +217,7 @@ func withOwnProgram(params, own json.RawMessage) json.RawMessage {
 	params = withoutFields(params, foreign)
 	for _, name := range foreign {
 		if said, there := expr.Field(own, name); there {
-			params = expr.Merge(params, fieldOf(name, said))
+			params = expr.SetField(params, name, said)
 		}
 	}
 	return params

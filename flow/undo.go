@@ -189,9 +189,9 @@ func (u *Undoable) unitInput(unit int) json.RawMessage {
 	if !u.Many || unit < u.Initial && u.Items == nil {
 		return orNull(u.Input)
 	}
-	item := itemAt(u.items, u.Extra, u.Initial, unit)
+	item := orNull(itemAt(u.items, u.Extra, u.Initial, unit))
 	if u.Merged {
-		return expr.Merge(u.Input, fieldOf("item", item))
+		return expr.SetField(u.Input, "item", item)
 	}
 	return item
 }

@@ -175,7 +175,7 @@ func withVars(params json.RawMessage, vars map[string]string) json.RawMessage {
 	program, _ := expr.Field(params, ProgramParam)
 	env, _ := expr.Field(program, "env")
 	filled, _ := json.Marshal(vars) // texts can always be encoded
-	return expr.Merge(params, fieldOf(ProgramParam, expr.Merge(program, fieldOf("env", expr.Merge(env, filled)))))
+	return expr.SetField(params, ProgramParam, expr.SetField(program, "env", expr.Merge(env, filled)))
 }
 
 // noteVars records attempts that begin although a value of their variables is missing.

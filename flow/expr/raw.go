@@ -3,6 +3,7 @@ package expr
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -144,6 +145,9 @@ func Members(obj json.RawMessage) ([]Member, bool) {
 // follow. A value that is not an object counts as {}. If either has no keys, the other is returned
 // as it is.
 func Merge(base, over json.RawMessage) json.RawMessage {
+	if joined, ok := joinDisjoint(base, over); ok {
+		return joined
+	}
 	under, baseOK := Members(base)
 	upper, overOK := Members(over)
 	switch {
@@ -154,18 +158,71 @@ func Merge(base, over json.RawMessage) json.RawMessage {
 	case len(under) == 0 && overOK:
 		return over
 	}
-	place := make(map[string]int, len(under)+len(upper))
-	var merged []Member
-	for _, m := range append(under, upper...) {
-		i, seen := place[m.Key]
-		if !seen {
-			place[m.Key] = len(merged)
-			merged = append(merged, m)
-			continue
+	places := make(map[string]int, len(under)+len(upper))
+	merged := make([]Member, 0, len(under)+len(upper))
+	for _, members := range [][]Member{under, upper} {
+		for _, m := range members {
+			i, there := places[m.Key]
+			if !there {
+				places[m.Key] = len(merged)
+				merged = append(merged, m)
+				continue
+			}
+			merged[i].Value = m.Value
 		}
-		merged[i].Value = m.Value
 	}
 	return joinMembers(merged, len(base)+len(over))
+}
+
+// SetField returns an object with a value for one key: in its place, or at the end. A value that is
+// not an object counts as {}.
+func SetField(obj json.RawMessage, key string, v json.RawMessage) json.RawMessage {
+	c, ok := newCursor(obj, '{')
+	start, end := 0, 0
+	for ok && c.nextMember() {
+		if keyIs(c.key, key) {
+			start, end = c.pos-len(c.value), c.pos
+		}
+	}
+	out := make(json.RawMessage, 0, len(obj)+len(key)+len(v)+len(`{,"":}`))
+	switch {
+	case !c.begun || !c.ended:
+		out = append(out, '{')
+	case start > 0:
+		return append(append(append(out, obj[:start]...), v...), obj[end:]...)
+	default:
+		obj = trimSpace(obj)
+		out = append(append(out, obj[:len(obj)-1]...), ',')
+	}
+	out = append(AppendQuote(out, key), ':')
+	return append(append(out, v...), '}')
+}
+
+// joinedKeys is the largest number of keys that joinDisjoint compares with each other.
+const joinedKeys = 12
+
+// joinDisjoint merges two objects without taking them apart. It returns false unless both have
+// members, and all keys are few, different and written without escapes.
+func joinDisjoint(base, over json.RawMessage) (json.RawMessage, bool) {
+	var found [joinedKeys][]byte
+	keys := found[:0]
+	for _, object := range [2]json.RawMessage{base, over} {
+		c, ok := newCursor(object, '{')
+		for ok && c.nextMember() {
+			repeated := slices.ContainsFunc(keys, func(key []byte) bool { return bytes.Equal(key, c.key) })
+			if repeated || len(keys) == joinedKeys || !isPlain(c.key[1:len(c.key)-1]) {
+				return nil, false
+			}
+			keys = append(keys, c.key)
+		}
+		if !c.begun || !c.ended {
+			return nil, false
+		}
+	}
+	base, over = trimSpace(base), trimSpace(over)
+	joined := make(json.RawMessage, 0, len(base)+len(over))
+	joined = append(append(joined, base[:len(base)-1]...), ',')
+	return append(joined, over[1:]...), true
 }
 
 func joinMembers(members []Member, size int) json.RawMessage {

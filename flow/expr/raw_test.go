@@ -235,6 +235,35 @@ func TestMergeAgreesWithDecoding(t *testing.T) {
 	})
 }
 
+func TestSetField(t *testing.T) {
+	for name, tt := range map[string]struct{ object, key, want string }{
+		"a new key is the last":       {`{"b":1}`, "a", `{"b":1,"a":7}`},
+		"a known key keeps its place": {` { "a" : [1] , "b":2} `, "a", ` { "a" : 7 , "b":2} `},
+		"the last of equal keys":      {`{"a":1,"a":2}`, "a", `{"a":1,"a":7}`},
+		"a key with an escape":        {`{"\u0061":1}`, "a", `{"\u0061":7}`},
+		"an odd key":                  {`{"b":1}`, "a\"", `{"b":1,"a\"":7}`},
+		"an empty object":             {` {} `, "a", `{"a":7}`},
+		"no object":                   {`[1]`, "a", `{"a":7}`},
+		"nothing":                     {``, "a", `{"a":7}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tt.want, string(SetField(json.RawMessage(tt.object), tt.key, json.RawMessage(`7`))))
+		})
+	}
+}
+
+func TestSetFieldAgreesWithDecoding(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		object, key := json.RawMessage(objectText(t, 2)), rapid.SampledFrom([]string{"a", "b", "\u00e9", ""}).Draw(t, "key")
+		want := map[string]any{}
+		maps.Copy(want, decodeObject(object))
+		want[key] = decode(json.RawMessage(`[7]`))
+		got := SetField(object, key, json.RawMessage(`[7]`))
+		require.True(t, Valid(got))
+		require.Equal(t, want, decode(got))
+	})
+}
+
 func TestQuoteAgreesWithEncoding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.OneOf(rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })).Draw(t, "s")
