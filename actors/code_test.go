@@ -95,7 +95,7 @@ func TestEndOfAWaitIsKeptUntilTheFunctionRegistersItsReceiver(t *testing.T) {
 	id := f.begin(t, th)
 	require.Eventually(t, func() bool {
 		view, err := th.reader.View(t.Context(), id)
-		return err == nil && len(view.State.Root.Code) == 1
+		return err == nil && len(view.State.Root.Function.Steps) == 1
 	}, patience, time.Millisecond)
 	close(f.register)
 	require.Equal(t, "nap", receive(t, f.ends).Name)
@@ -265,7 +265,7 @@ func TestFunctionThatWasGivenUpForAnotherMemberIsCarriedOutAgain(t *testing.T) {
 	close(f.giveUp)
 	require.Eventually(t, func() bool {
 		view, err := b.reader.View(t.Context(), id)
-		return err == nil && len(view.State.Root.Waits) == 1
+		return err == nil && len(view.State.Root.Function.Waits) == 1
 	}, patience, time.Millisecond)
 	require.NoError(t, b.Lose(t.Context(), shardOf(id)))
 	c.give(a, shardOf(id)...)

@@ -70,7 +70,18 @@ type RecordSteps struct {
 	Waits []CodeWait
 }
 
-// codeIndex finds the recorded steps of a scope.
+// FunctionState is the state of a function that is a flow.
+type FunctionState struct {
+	Steps []CodeStep     // recorded steps in their order
+	Waits []*Step        // waits that have begun, in that order
+	Tries map[string]int // attempts of calls that ended without a result, by place
+	// input of a function that has begun anew; nil if that is the params
+	NextInput json.RawMessage
+
+	index codeIndex
+}
+
+// codeIndex finds the recorded steps of a function.
 type codeIndex struct {
 	places map[codePlace]bool
 	races  map[string]bool // places of the recorded races, see CodeStep.Place
@@ -121,8 +132,8 @@ type codeMode struct{ graphMode }
 
 // linkScope also finds the recorded steps, and links the waits.
 func (m codeMode) linkScope(s *State, sc *Scope) error {
-	sc.indexCode()
-	for _, st := range sc.Waits {
+	sc.Function.indexSteps()
+	for _, st := range sc.Function.Waits {
 		if err := s.linkPart().linkNode(sc, st, waitNode(st.Key, st.Params)); err != nil {
 			return err
 		}
@@ -132,14 +143,14 @@ func (m codeMode) linkScope(s *State, sc *Scope) error {
 
 // activeSteps returns the function and its waits.
 func (m codeMode) activeSteps(sc *Scope) []*Step {
-	return append(m.graphMode.activeSteps(sc), sc.Waits...)
+	return append(m.graphMode.activeSteps(sc), sc.Function.Waits...)
 }
 
 func (m codeMode) activeStep(sc *Scope, node string) *Step {
 	if st := m.graphMode.activeStep(sc, node); st != nil {
 		return st
 	}
-	for _, st := range sc.Waits {
+	for _, st := range sc.Function.Waits {
 		if st.Key == node {
 			return st
 		}
@@ -151,30 +162,30 @@ func (m codeMode) activeStep(sc *Scope, node string) *Step {
 // has no carrier.
 func (m codeMode) isBusy(sc *Scope, retries bool) bool {
 	return m.graphMode.isBusy(sc, retries) && !sc.onlyWaits() ||
-		slices.ContainsFunc(sc.Waits, func(st *Step) bool { return st.isBusy(retries) })
+		slices.ContainsFunc(sc.Function.Waits, func(st *Step) bool { return st.isBusy(retries) })
 }
 
 // applyStepEnded also ends the waits of the function. If that begins anew, its steps are forgotten.
 func (m codeMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	if st := s.activeStep(e.Address()); st != nil && st.Key == CodeMain {
-		for _, wait := range sc.Waits {
+		for _, wait := range sc.Function.Waits {
 			sc.noteTries(wait)
 			s.evolvePart().forgetStep(wait, e.At)
 		}
-		sc.Waits = nil
+		sc.Function.Waits = nil
 	}
 	if st := s.activeStep(e.Address()); e.Action == ActionRestart && st != nil && len(st.Units) == 1 {
-		sc.Code, sc.Tries = nil, nil
-		sc.indexCode()
-		sc.NextInput = orNull(st.Units[0].Output)
+		sc.Function.Steps, sc.Function.Tries = nil, nil
+		sc.Function.indexSteps()
+		sc.Function.NextInput = orNull(st.Units[0].Output)
 	}
 	m.graphMode.applyStepEnded(s, sc, e)
 }
 
 // stepParams returns the input of the function.
 func (m codeMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
-	if sc.NextInput != nil {
-		return sc.NextInput
+	if sc.Function.NextInput != nil {
+		return sc.Function.NextInput
 	}
 	return m.graphMode.stepParams(sc, n)
 }
@@ -192,9 +203,9 @@ func (m codeMode) endSingle(d *decider, st *Step) {
 }
 
 func (m codeMode) deactivateStep(sc *Scope, st *Step, at int64) {
-	if i := slices.Index(sc.Waits, st); i >= 0 {
+	if i := slices.Index(sc.Function.Waits, st); i >= 0 {
 		sc.noteTries(st)
-		sc.Waits = slices.Delete(slices.Clone(sc.Waits), i, i+1)
+		sc.Function.Waits = slices.Delete(slices.Clone(sc.Function.Waits), i, i+1)
 		return
 	}
 	m.graphMode.deactivateStep(sc, st, at)
@@ -210,7 +221,7 @@ func (m codeMode) setKept(sc *Scope, n *PlanNode, k *Kept) {
 // finishStep ends the function, or one of its waits.
 func (m codeMode) finishStep(d *decider, st *Step, how stepOutcome) {
 	switch {
-	case slices.Contains(st.scope.Waits, st):
+	case slices.Contains(st.scope.Function.Waits, st):
 		endWait(d, st, how)
 	case how.action == ActionRestart:
 		withdrawCalls(d, st.scope, "")
@@ -225,10 +236,10 @@ func (m codeMode) finishStep(d *decider, st *Step, how stepOutcome) {
 	}
 }
 
-func (sc *Scope) indexCode() {
-	sc.code = codeIndex{}
-	for i := range sc.Code {
-		sc.code.addStep(&sc.Code[i])
+func (f *FunctionState) indexSteps() {
+	f.index = codeIndex{}
+	for i := range f.Steps {
+		f.index.addStep(&f.Steps[i])
 	}
 }
 
@@ -236,13 +247,13 @@ func (sc *Scope) indexCode() {
 // that the function has gone on behind stay recorded.
 func (m codeMode) reopenScope(sc *Scope, undone map[string]bool) {
 	m.graphMode.reopenScope(sc, undone)
-	last := len(sc.Code)
-	for last > 0 && (sc.Code[last-1].Error != "" && sc.Code[last-1].Kind != CodeSignal || sc.Code[last-1].Kind == CodeRetry) {
+	last := len(sc.Function.Steps)
+	for last > 0 && (sc.Function.Steps[last-1].Error != "" && sc.Function.Steps[last-1].Kind != CodeSignal || sc.Function.Steps[last-1].Kind == CodeRetry) {
 		last--
-		sc.noteRecordedTries(&sc.Code[last])
+		sc.noteRecordedTries(&sc.Function.Steps[last])
 	}
-	sc.Code = slices.Clip(sc.Code[:last])
-	sc.indexCode()
+	sc.Function.Steps = slices.Clip(sc.Function.Steps[:last])
+	sc.Function.indexSteps()
 }
 
 // recordSteps stores results of a function's steps. A result that is recorded already changes
@@ -259,10 +270,10 @@ func recordSteps(d *decider, c RecordSteps) error {
 	if err := checkWaits(d, sc, c.Waits); err != nil {
 		return err
 	}
-	size, growth := sc.code.size, 0
+	size, growth := sc.Function.index.size, 0
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		if sc.code.places[s.codePlace()] {
+		if sc.Function.index.places[s.codePlace()] {
 			continue
 		}
 		if err := checkCodeStep(d, s); err != nil {
@@ -300,7 +311,7 @@ func recordSteps(d *decider, c RecordSteps) error {
 
 // checkStepNumber checks the number of the steps since the function began or began anew.
 func checkStepNumber(d *decider, sc *Scope, more int) error {
-	if n := len(sc.Code) + len(sc.Waits); n+more > d.limits.Steps {
+	if n := len(sc.Function.Steps) + len(sc.Function.Waits); n+more > d.limits.Steps {
 		return Errorf(Limit, "limit: the function has run %d steps, which is the most it may have; "+
 			"look for an endless loop in it, or let it begin anew with Restart", n)
 	}
@@ -312,7 +323,7 @@ func sharedKey(name string) string { return name[strings.LastIndexByte(name, '/'
 
 // recordedStep returns the recorded step of a place; it must exist.
 func (sc *Scope) recordedStep(at codePlace) CodeStep {
-	return sc.Code[slices.IndexFunc(sc.Code, func(s CodeStep) bool { return s.codePlace() == at })]
+	return sc.Function.Steps[slices.IndexFunc(sc.Function.Steps, func(s CodeStep) bool { return s.codePlace() == at })]
 }
 
 // checkCodeStep rejects a result that cannot be stored.
@@ -347,8 +358,8 @@ func (s *State) applyRecorded(e *Event) {
 	}
 	step := CodeStep{Name: e.Node, Use: e.Visit, Kind: CodeKind(e.Action), Hash: e.InputRef, Output: e.Output,
 		Error: e.Error, Details: e.Details, Tries: e.Total, StartedAt: e.Until, EndedAt: e.At}
-	sc.Code = append(sc.Code, step)
-	sc.code.addStep(&step)
+	sc.Function.Steps = append(sc.Function.Steps, step)
+	sc.Function.index.addStep(&step)
 	s.Steps++
 	if st := s.activeStep(e.stepAddress()); st != nil && st.Key != CodeMain {
 		s.evolvePart().forgetStep(st, e.At)

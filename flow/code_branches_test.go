@@ -79,7 +79,7 @@ func TestWaitThatIsAskedForAgainChangesNothing(t *testing.T) {
 	d := tb.beginWaits(napping)
 	require.Empty(t, d.Events)
 	require.Equal(t, []string{"nap", "nap"}, tb.carrierSteps(), "it gets the end again")
-	require.Equal(t, tb.state.Root.Code[0], d.Effects[0].(flow.WaitEnded).Step)
+	require.Equal(t, tb.state.Root.Function.Steps[0], d.Effects[0].(flow.WaitEnded).Step)
 
 	_, err := tb.do(flow.RecordSteps{Address: functionAt, Given: 1, Waits: []flow.CodeWait{napping}})
 	require.ErrorIs(t, err, flow.ErrOver, "another delivery")
@@ -123,7 +123,7 @@ func TestRaceWithdrawsTheWaitsOfItsBranches(t *testing.T) {
 	require.Len(t, tb.state.Approvals(), 1)
 	tb.decideRace("first")
 	require.Empty(t, tb.state.Approvals())
-	require.Len(t, tb.state.Root.Waits, 2, "the others do not belong to it")
+	require.Len(t, tb.state.Root.Function.Waits, 2, "the others do not belong to it")
 	tb.sendSignal("paid")
 	require.Equal(t, []string{"first", "paid"}, tb.recordedPlaces())
 	tb.wait(10_000)
@@ -137,7 +137,7 @@ func TestRaceWithdrawsTheWaitsOfItsBranches(t *testing.T) {
 
 // recordedPlaces returns the places of the recorded steps.
 func (tb *table) recordedPlaces() (places []string) {
-	for _, s := range tb.state.Root.Code {
+	for _, s := range tb.state.Root.Function.Steps {
 		places = append(places, s.Place())
 	}
 	return places
@@ -159,7 +159,7 @@ func TestPausedFunctionStopsBehindTheWaitsThatItBegan(t *testing.T) {
 	tb.tell(flow.Pause{})
 	tb.beginWaits(napping, unpaid)
 	require.True(t, tb.state.CodeStops(functionAt))
-	require.Len(t, tb.state.Root.Waits, 2)
+	require.Len(t, tb.state.Root.Function.Waits, 2)
 	tb.sendSignal("paid")
 	require.Equal(t, []string{"paid"}, tb.carrierSteps())
 	tb.tell(flow.Report{Address: functionAt, GivenUp: &flow.GivenUp{Reason: flow.HeldPaused}})
@@ -218,7 +218,7 @@ func TestFunctionMayBeGivenUpWithMoreWaitsThanBeginAtOnce(t *testing.T) {
 	tb.beginWaits(waits[:256]...)
 	tb.beginWaits(waits[256:512]...)
 	tb.tell(flow.Report{Address: functionAt, GivenUp: &flow.GivenUp{Reason: flow.HeldWaiting, Waits: waits}})
-	require.Len(t, tb.state.Root.Waits, 600)
+	require.Len(t, tb.state.Root.Function.Waits, 600)
 	_, parked := flow.Parked(tb.state)
 	require.True(t, parked)
 }

@@ -94,7 +94,7 @@ func endCall(d *decider, st *Step) {
 
 // withdrawCalls withdraws the jobs of the calls below a place.
 func withdrawCalls(d *decider, sc *Scope, place string) {
-	for _, st := range sc.Waits {
+	for _, st := range sc.Function.Waits {
 		if strings.HasPrefix(st.Key, place) {
 			d.attemptPart().withdrawStep(st)
 		}
@@ -103,7 +103,7 @@ func withdrawCalls(d *decider, sc *Scope, place string) {
 
 // cancelCalls ends the jobs of all calls, because the function will not go on behind them.
 func cancelCalls(d *decider, sc *Scope) {
-	for _, st := range sc.Waits {
+	for _, st := range sc.Function.Waits {
 		for i := range st.Units {
 			if u := &st.Units[i]; u.Live != nil {
 				a := st.Address()
@@ -136,21 +136,21 @@ func (sc *Scope) setTries(s *CodeStep) {
 	if s.Tries == 0 {
 		return
 	}
-	if sc.Tries == nil {
-		sc.Tries = map[string]int{}
+	if sc.Function.Tries == nil {
+		sc.Function.Tries = map[string]int{}
 	}
-	sc.Tries[s.Place()] = s.Tries
+	sc.Function.Tries[s.Place()] = s.Tries
 }
 
 // enteredUses returns how many steps of a function have had a name, or math.MaxInt for a name from
 // before the function began anew.
 func (sc *Scope) enteredUses(name string) int {
-	for _, st := range sc.Waits {
+	for _, st := range sc.Function.Waits {
 		if st.Key == name {
 			return st.Visit
 		}
 	}
-	known := func(use int) bool { return sc.code.places[codePlace{name: name, use: use}] }
+	known := func(use int) bool { return sc.Function.index.places[codePlace{name: name, use: use}] }
 	most := 1
 	for known(most) {
 		most *= 2

@@ -67,8 +67,8 @@ func TestCalledJobsBelongToTheirFunction(t *testing.T) {
 	_, parked := flow.Parked(tb.state)
 	require.False(t, parked, "its job is under way")
 	tb.endCall("ship", flow.Report{Output: []byte(`7`)})
-	require.Equal(t, "7", string(tb.state.Root.Code[0].Output))
-	require.Equal(t, flow.CodeCall, tb.state.Root.Code[0].Kind)
+	require.Equal(t, "7", string(tb.state.Root.Function.Steps[0].Output))
+	require.Equal(t, flow.CodeCall, tb.state.Root.Function.Steps[0].Kind)
 	tb.callFunction()
 	require.Equal(t, "1", string(tb.state.Result()))
 }
@@ -83,7 +83,7 @@ func TestFailedCallsAreRepeatedWithTheSameKey(t *testing.T) {
 	require.Equal(t, first.Key(), second.Key())
 	require.NotEqual(t, first.ID(), second.ID())
 	tb.endCall("ship", flow.Report{Error: "no such address", Details: []byte(`{"zip":1}`), Fatal: true})
-	step := tb.state.Root.Code[0]
+	step := tb.state.Root.Function.Steps[0]
 	require.Equal(t, "no such address", step.Error)
 	require.JSONEq(t, `{"zip":1}`, string(step.Details))
 	require.Equal(t, 2, step.Tries)
@@ -95,7 +95,7 @@ func TestCallThatTakesTooLongIsWithdrawn(t *testing.T) {
 	tb := callingFunction(t, w)
 	j := tb.callOf("ship")
 	tb.wait(1000)
-	require.Equal(t, "the time of the wait is over", tb.state.Root.Code[0].Error)
+	require.Equal(t, "the time of the wait is over", tb.state.Root.Function.Steps[0].Error)
 	require.NotContains(t, tb.jobs, j.Address, "its job is withdrawn")
 	require.Empty(t, tb.tell(flow.Report{Address: j.Address, Output: []byte(`7`)}).Events)
 	tb.callFunction()
@@ -111,7 +111,7 @@ func TestRaceWithdrawsTheCallsOfItsLosers(t *testing.T) {
 	tb.sendSignal("paid")
 	tb.decideRace("first")
 	require.NotContains(t, tb.jobs, j.Address)
-	require.Empty(t, tb.state.Root.Waits)
+	require.Empty(t, tb.state.Root.Function.Waits)
 	require.Empty(t, tb.tell(flow.Report{Address: j.Address, Output: []byte(`7`)}).Events)
 }
 

@@ -68,7 +68,7 @@ func restartFunction(d *decider, st *Step, u *Unit, c Report) error {
 }
 
 func checkRestart(d *decider, st *Step, input json.RawMessage) error {
-	if len(st.scope.Code) == 0 {
+	if len(st.scope.Function.Steps) == 0 {
 		return Errorf(Invalid, "it has run no step and waited for nothing, so this would never end")
 	}
 	if kind := expr.KindOf(st.scope.openValue(input)); kind != expr.KindObject {
@@ -170,7 +170,7 @@ func isPauseReason(reason string) bool { return reason == HeldPaused }
 
 // hasUndone reports whether the function has undone steps.
 func (sc *Scope) hasUndone() bool {
-	return slices.ContainsFunc(sc.Code, func(s CodeStep) bool { return s.Kind == CodeUndo })
+	return sc.Function != nil && slices.ContainsFunc(sc.Function.Steps, func(s CodeStep) bool { return s.Kind == CodeUndo })
 }
 
 // undoFunction takes the function of the root from its carrier and calls it again to undo its work.
@@ -185,7 +185,7 @@ func undoFunction(d *decider, failure string) bool {
 	if u.Live == nil || u.Live.Undoes || u.Live.Permits.Waits() || !canReplay(u.Live.Held) {
 		return false
 	}
-	if isAbsent(u.Live.Held) && len(d.s.Root.Code) == 0 {
+	if isAbsent(u.Live.Held) && len(d.s.Root.Function.Steps) == 0 {
 		return false // it may never have run
 	}
 	if d.s.CancelAt == 0 {
@@ -228,7 +228,7 @@ func (s *State) undoesFunction() bool {
 
 // mustUndo reports whether a canceled function has work to undo.
 func mustUndo(st *Step, u *Unit) bool {
-	return st.scope.Plan.Code && st.Key == CodeMain && len(st.scope.Code) > 0 && !u.Live.Undoes && canReplay(u.Live.Held)
+	return st.scope.Plan.Code && st.Key == CodeMain && len(st.scope.Function.Steps) > 0 && !u.Live.Undoes && canReplay(u.Live.Held)
 }
 
 // ReplayedCall is what a function is called with to repeat its recorded steps.
@@ -246,9 +246,9 @@ func (s *State) ReplayedCall() (c ReplayedCall, ok bool) {
 		return c, false
 	}
 	at := Address{Node: CodeMain, Visit: 1}
-	if len(sc.Code) > 0 {
-		at.Visit = restartNumber(sc.Code[0].Name)
+	if len(sc.Function.Steps) > 0 {
+		at.Visit = restartNumber(sc.Function.Steps[0].Name)
 	}
 	return ReplayedCall{Key: UnitKey(s.Task, at), Input: sc.mode.stepParams(sc, sc.Plan.Nodes[CodeMain]),
-		Steps: slices.Clone(sc.Code)}, true
+		Steps: slices.Clone(sc.Function.Steps)}, true
 }

@@ -111,11 +111,11 @@ func TestWaitOfAFunctionTimesOutAndItsLateSignalIsKept(t *testing.T) {
 	again.Use = 2
 	tb := waitingFunction(t, unpaid, again)
 	tb.wait(5000)
-	require.Equal(t, "timeout", tb.state.Root.Code[0].Error)
+	require.Equal(t, "timeout", tb.state.Root.Function.Steps[0].Error)
 	_, err := tb.do(flow.Signal{Key: "paid", Value: []byte(`7`)})
 	require.NoError(t, err)
 	tb.work()
-	require.Equal(t, "7", string(tb.state.Root.Code[1].Output), "it ends the next wait at once")
+	require.Equal(t, "7", string(tb.state.Root.Function.Steps[1].Output), "it ends the next wait at once")
 	require.Equal(t, flow.TaskCompleted, tb.state.Status)
 	require.Empty(t, tb.state.Signals)
 }
@@ -128,7 +128,7 @@ func TestPausedFunctionGoesOnBehindItsWaitWhenItIsResumed(t *testing.T) {
 		_, err = tb.do(flow.Signal{Key: "paid", Value: []byte(`7`)})
 		require.NoError(t, err)
 		tb.wait(10_000)
-		require.Len(t, tb.state.Root.Code, 1)
+		require.Len(t, tb.state.Root.Function.Steps, 1)
 		require.Empty(t, tb.jobs)
 		_, err = tb.do(flow.Resume{})
 		require.NoError(t, err)
@@ -146,9 +146,9 @@ func TestTimeoutOfAWaitStandsStillWhileTheTaskIsPaused(t *testing.T) {
 	_, err = tb.do(flow.Resume{})
 	require.NoError(t, err)
 	tb.wait(3999)
-	require.Empty(t, tb.state.Root.Code)
+	require.Empty(t, tb.state.Root.Function.Steps)
 	tb.wait(1)
-	require.Len(t, tb.state.Root.Code, 1)
+	require.Len(t, tb.state.Root.Function.Steps, 1)
 }
 
 func TestCanceledFunctionThatWaitsIsDeliveredToUndo(t *testing.T) {
@@ -242,7 +242,7 @@ func TestForkOfAFunctionGoesOnWithItsWait(t *testing.T) {
 
 	patient := flowtest.Plan(t, `{"mode":"code","code":"f"}`)
 	next, _ := tb.forked(t, patient, "", "")
-	require.Len(t, next.state.Root.Code, 1)
+	require.Len(t, next.state.Root.Function.Steps, 1)
 	require.Empty(t, next.state.Signals)
 	next.work()
 	require.Equal(t, []string{"timer nap"}, waitTexts(next.state))
@@ -251,7 +251,7 @@ func TestForkOfAFunctionGoesOnWithItsWait(t *testing.T) {
 	require.Equal(t, "2", string(next.state.Result()))
 
 	next, _ = tb.forked(t, patient, "paid", "")
-	require.Empty(t, next.state.Root.Code)
+	require.Empty(t, next.state.Root.Function.Steps)
 	next.work()
 	require.Equal(t, []string{"signal paid"}, waitTexts(next.state), "it waits for a new one")
 }
@@ -327,8 +327,8 @@ func TestFunctionBeginsAnewWithAnotherInput(t *testing.T) {
 		keys[job.Key()] = true
 		tb.beginWaitsAt(at, unpaid)
 		tb.restartFunction(fmt.Sprintf(`{"n":%d}`, n))
-		require.Empty(t, tb.state.Root.Code)
-		require.Empty(t, tb.state.Root.Waits, "its waits are withdrawn")
+		require.Empty(t, tb.state.Root.Function.Steps)
+		require.Empty(t, tb.state.Root.Function.Waits, "its waits are withdrawn")
 	}
 	require.Len(t, keys, 5, "each call has an idempotency key of its own")
 	tb.tell(flow.Pause{})
@@ -377,7 +377,7 @@ func TestForkGoesOnFromAStepBeforeARestart(t *testing.T) {
 	tb.tell(flow.Report{Address: at, Given: tb.jobs[at].Given, Error: "no", Fatal: true})
 	fork, _ := tb.forked(t, tb.state.Plan, "work", "")
 	require.JSONEq(t, `{"n":0}`, string(fork.jobs[fork.open()[0]].Params))
-	require.Empty(t, fork.state.Root.Code)
+	require.Empty(t, fork.state.Root.Function.Steps)
 }
 
 // TestFunctionGoesOnWithSharedThatIsTooLarge lets a signal that the function waits for exceed the

@@ -170,7 +170,9 @@ func holdWaiting(d *decider, st *Step, u *Unit, c Report) error {
 	}
 	held := st.newEvent(AttemptHeld)
 	held.Unit, held.Attempt, held.Error = c.Unit, c.Attempt, HeldWaiting
-	ended := slices.ContainsFunc(waits, func(w CodeWait) bool { return sc.code.places[w.codePlace()] || sc.code.isDecided(w.Name) })
+	ended := slices.ContainsFunc(waits, func(w CodeWait) bool {
+		return sc.Function.index.places[w.codePlace()] || sc.Function.index.isDecided(w.Name)
+	})
 	if ended && d.s.Paused() {
 		held.Error = HeldPaused
 	}
@@ -193,9 +195,9 @@ func beginWaits(d *decider, sc *Scope, waits []CodeWait) {
 	for i := range waits {
 		w := &waits[i]
 		switch {
-		case sc.code.places[w.codePlace()]:
+		case sc.Function.index.places[w.codePlace()]:
 			d.informCarrier(sc, sc.recordedStep(w.codePlace()))
-		case sc.code.isDecided(w.Name) || d.s.isCanceling():
+		case sc.Function.index.isDecided(w.Name) || d.s.isCanceling():
 		case active[w.Name] != w.Use:
 			active[w.Name] = w.Use
 			beginWait(d, sc, w)
@@ -247,7 +249,7 @@ func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 				return Errorf(Invalid, "the wait %s: %v", name, err)
 			}
 		}
-		if active[w.Name] == 0 && !sc.code.places[w.codePlace()] {
+		if active[w.Name] == 0 && !sc.Function.index.places[w.codePlace()] {
 			fresh++
 		}
 		active[w.Name] = w.Use
@@ -255,7 +257,7 @@ func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 	if fresh > MaxReports {
 		return Errorf(Limit, "limit: the function begins %d waits at once, more than the %d it may", fresh, MaxReports)
 	}
-	for _, st := range sc.Waits {
+	for _, st := range sc.Function.Waits {
 		size += len(st.Params) + len(st.Input)
 	}
 	if size > d.limits.Shared {
@@ -271,7 +273,7 @@ func (sc *Scope) activeUses(waits []CodeWait) map[string]int {
 	for i := range waits {
 		uses[waits[i].Name] = 0
 	}
-	for _, st := range sc.Waits {
+	for _, st := range sc.Function.Waits {
 		if _, asked := uses[st.Key]; asked {
 			uses[st.Key] = st.Visit
 		}
@@ -283,7 +285,7 @@ func (sc *Scope) activeUses(waits []CodeWait) map[string]int {
 func beginWait(d *decider, sc *Scope, w *CodeWait) {
 	e := Event{Type: WaitStarted, Scope: sc.Path, Node: w.Name, Visit: w.Use, Action: string(w.Kind)}
 	if w.Kind == CodeCall {
-		w.Tries, e.Input = sc.Tries[(&CodeStep{Name: w.Name, Use: w.Use}).Place()], orNull(w.Job.Input)
+		w.Tries, e.Input = sc.Function.Tries[(&CodeStep{Name: w.Name, Use: w.Use}).Place()], orNull(w.Job.Input)
 	}
 	e.Params = w.nodeParams()
 	times := w.Kind == CodeSleep || w.Kind == CodeRetry
@@ -319,15 +321,15 @@ func (s evolveState) applyWaitStarted(e *Event) {
 		st.Units, st.Initial = make([]Unit, 1), 1
 		st.unfoldUnits()
 	}
-	sc.Waits = append(sc.Waits, st)
+	sc.Function.Waits = append(sc.Function.Waits, st)
 	s.addWaiting(st)
 	s.takeSignal(st)
 }
 
 // withdrawWaits ends the waits below a place without results.
 func (s evolveState) withdrawWaits(sc *Scope, place string, at int64) {
-	sc.Waits = slices.Clone(sc.Waits)
-	sc.Waits = slices.DeleteFunc(sc.Waits, func(st *Step) bool {
+	sc.Function.Waits = slices.Clone(sc.Function.Waits)
+	sc.Function.Waits = slices.DeleteFunc(sc.Function.Waits, func(st *Step) bool {
 		withdrawn := strings.HasPrefix(st.Key, place)
 		if withdrawn {
 			s.forgetStep(st, at)
@@ -348,7 +350,7 @@ func endWait(d *decider, st *Step, how stepOutcome) {
 		}
 	}
 	d.emitEvent(e)
-	d.informCarrier(sc, sc.Code[len(sc.Code)-1])
+	d.informCarrier(sc, sc.Function.Steps[len(sc.Function.Steps)-1])
 	goOnBehindWait(d, sc)
 }
 

@@ -193,7 +193,7 @@ func (d *decider) startPending() (more bool) {
 		d.pending = d.pending[:len(d.pending)-1]
 		switch {
 		case d.isBlocked(w):
-		case w.st == nil && len(w.sc.dag.ready) > 0 && d.hasStartedEnough():
+		case w.st == nil && w.sc.hasReadyNode() && d.hasStartedEnough():
 			d.attemptsCapped = true
 		case w.st == nil:
 			d.beginNext(w.sc)

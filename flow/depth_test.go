@@ -140,7 +140,9 @@ func eachValueIn(sc *flow.Scope, visit func(where string, v json.RawMessage)) {
 	for key, v := range sc.Shared {
 		visit("shared "+key, v)
 	}
-	visit("input", sc.NextInput)
+	if sc.Function != nil {
+		visit("input", sc.Function.NextInput)
+	}
 	for i := range sc.Nodes {
 		visit("output of a node", sc.Nodes[i].Output)
 	}

@@ -162,8 +162,8 @@ func (st *Step) buildJob(s *State, i int) Job {
 		TimeoutMS: st.Node.TimeoutMS, EnqueuedAt: u.Live.StartedAt, Until: u.Live.Until,
 		Carrier:    u.Live.Carrier,
 		Deliveries: u.Live.Deliveries, Given: u.Live.Given, Again: u.Live.mayKillCarrier(exec) || exec.Type.Started()}
-	if d := st.Node.Dag; d != nil && d.Items != nil && (d.Repeats > 0 || d.Count != nil) && len(st.items) > 0 && i < st.Initial {
-		j.PerItem = st.Initial / len(st.items)
+	if d := st.Node.Dag; d != nil && d.Items != nil && (d.Repeats > 0 || d.Count != nil) && len(st.common.items) > 0 && i < st.Initial {
+		j.PerItem = st.Initial / len(st.common.items)
 	}
 	if exec.Type == ExecQueue {
 		j.Turn = st.unitTurn(s, i)
@@ -172,7 +172,7 @@ func (st *Step) buildJob(s *State, i int) Job {
 		st.fillIn(&j)
 	}
 	if exec.Type == ExecCode {
-		j.Function = &FunctionCall{Steps: slices.Clip(st.scope.Code), Undoes: u.Live.Undoes}
+		j.Function = &FunctionCall{Steps: slices.Clip(st.scope.Function.Steps), Undoes: u.Live.Undoes}
 	}
 	return j
 }

@@ -451,8 +451,8 @@ func (st *Step) retryLater(unit int, at int64) {
 func (st *Step) unitExec(unit int) *Exec {
 	switch st.Node.Kind {
 	case KindParallel:
-		if unit < len(st.execs) {
-			return &st.execs[unit]
+		if unit < len(st.common.execs) {
+			return &st.common.execs[unit]
 		}
 	case KindForeach:
 		if _, own := st.Node.Each.Items[unit]; own {

@@ -283,7 +283,7 @@ func (n *NodeState) resetForRetry(kept *Kept) {
 
 // linkDag rebuilds the derived data of a dag from its nodes.
 func (sc *Scope) linkDag() {
-	sc.dag = dagState{}
+	*sc.dag = dagState{}
 	for i := range sc.Nodes {
 		n := &sc.Nodes[i]
 		if !n.Ended() {
@@ -297,6 +297,8 @@ func (sc *Scope) linkDag() {
 		}
 	}
 }
+
+func (sc *Scope) hasReadyNode() bool { return sc.dag != nil && len(sc.dag.ready) > 0 }
 
 func (sc *Scope) addActive(st *Step) {
 	st.position = len(sc.dag.active)

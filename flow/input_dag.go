@@ -157,7 +157,7 @@ func (st *Step) fanoutItem(i int) json.RawMessage {
 	if i < st.Initial && st.Node.Dag.Items == nil {
 		return nil
 	}
-	return itemAt(st.items, st.Extra, st.Initial, i)
+	return itemAt(st.common.items, st.Extra, st.Initial, i)
 }
 
 // itemAt returns the item of a unit: an appended one, or one of the list, where each item has the

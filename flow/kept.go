@@ -214,7 +214,9 @@ func (s evolveState) retryTask(e *Event) {
 	if e.Params != nil {
 		if !s.Root.equalValues(s.Params, e.Params) {
 			s.Root.forgetInside()
-			s.Root.NextInput = nil // a function that has begun anew gets the new params
+			if f := s.Root.Function; f != nil {
+				f.NextInput = nil // a function that has begun anew gets the new params
+			}
 		}
 		s.Params = e.Params
 		s.Root.replaceParams(s.Params)

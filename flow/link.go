@@ -62,10 +62,22 @@ func (s linkState) linkNode(sc *Scope, st *Step, n *PlanNode) error {
 
 // linkRoot sets the fields of the root that derive from the task.
 func (s linkState) linkRoot() {
-	s.Root.Plan, s.Root.mode, s.Root.lost = s.Plan.Root, modeOf(s.Plan.Root), &s.lost
+	s.Root.setPlan(s.Plan.Root)
+	s.Root.lost = &s.lost
 	s.Root.mode.bindInputs(s.Root, s.Params, s.Params)
 	s.Root.size = s.Root.sharedSize()
 	s.scopes = map[string]*Scope{"": s.Root}
+}
+
+// setPlan gives a scope its plan, the mode of the plan, and the state that only that mode has.
+func (sc *Scope) setPlan(p *PlanScope) {
+	sc.Plan, sc.mode = p, modeOf(p)
+	if p.Code && sc.Function == nil {
+		sc.Function = &FunctionState{}
+	}
+	if p.Dag != nil && sc.dag == nil {
+		sc.dag = &dagState{}
+	}
 }
 
 // linkClosing lets the closing scope write into the shared of the root.
@@ -82,7 +94,8 @@ func (s linkState) linkClosing() {
 // linkChild sets the fields of a step's child scope that derive from the step.
 func (s linkState) linkChild(st *Step) {
 	c := st.Child
-	c.Plan, c.mode, c.parent, c.depth, c.overAt, c.lost = st.Node.Sub, modeOf(st.Node.Sub), st, st.scope.depth+1, 0, &s.lost
+	c.setPlan(st.Node.Sub)
+	c.parent, c.depth, c.overAt, c.lost = st, st.scope.depth+1, 0, &s.lost
 	params, run := st.childInputs()
 	c.mode.bindInputs(c, params, run)
 	c.size = c.sharedSize()
@@ -132,9 +145,11 @@ func (st *Step) unfoldUnits() {
 	}
 	switch st.Node.Kind {
 	case KindParallel:
-		st.names, st.execs = st.Node.parallelBranches(st.Params, st.scope)
+		names, execs := st.Node.parallelBranches(st.Params, st.scope)
+		st.common = &unitValues{names: names, execs: execs}
 	case KindForeach:
-		st.items, _ = expr.Elements(st.scope.openValue(st.Input))
+		items, _ := expr.Elements(st.scope.openValue(st.Input))
+		st.common = &unitValues{items: items}
 	case KindFanout:
 		st.unfoldFanout()
 	}
@@ -144,14 +159,15 @@ func (st *Step) unfoldUnits() {
 // is left empty.
 func (st *Step) unfoldFanout() {
 	n := st.Node
+	st.common = new(unitValues)
 	switch d := n.Dag; {
 	case d.Items == nil:
 	case len(st.Input) > 0:
-		st.items, _ = expr.Elements(st.scope.openValue(st.Input))
+		st.common.items, _ = expr.Elements(st.scope.openValue(st.Input))
 	default:
-		st.items, _ = st.scope.itemsOfEach(n)
+		st.common.items, _ = st.scope.itemsOfEach(n)
 	}
 	if d := n.Dag; (d.Items == nil || d.Shape == ShapeMerged) && (d.Shape != ShapeMapped || d.Fixed) {
-		st.sharedInput, _ = st.scope.dagInput(n)
+		st.common.input, _ = st.scope.dagInput(n)
 	}
 }

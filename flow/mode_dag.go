@@ -81,8 +81,8 @@ func (dagMode) stepInput(st *Step) json.RawMessage {
 	switch {
 	case len(st.Input) > 0 && st.Node.Dag.Items == nil:
 		return st.Input
-	case st.sharedInput != nil:
-		return st.sharedInput
+	case st.common != nil && st.common.input != nil:
+		return st.common.input
 	}
 	v, err := st.scope.dagInput(st.Node)
 	if err != nil {
@@ -101,7 +101,7 @@ func (dagMode) unitInput(st *Step, unit int) json.RawMessage {
 	case item == nil:
 		return orNull(st.stepInput())
 	case st.Node.Dag.Shape == ShapeMerged:
-		return expr.Merge(st.stepInput(), fieldOf("item", item))
+		return expr.SetField(st.stepInput(), "item", item)
 	}
 	return item
 }

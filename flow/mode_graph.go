@@ -248,8 +248,8 @@ func (graphMode) unitInput(st *Step, unit int) json.RawMessage {
 	switch {
 	case st.Node.Kind != KindForeach:
 		return orNull(st.Input)
-	case unit < len(st.items):
-		return st.items[unit]
+	case unit < len(st.common.items):
+		return st.common.items[unit]
 	}
 	return null
 }

@@ -113,10 +113,14 @@ func codeScope(c *codec.Codec, sc *Scope) {
 	codec.Pointer(c, &sc.Kept, codeKept)
 	codec.List(c, &sc.Nodes, codeNode)
 	codec.Map(c, &sc.Past, codePast)
-	codec.List(c, &sc.Code, codeCodeStep)
-	codec.List(c, &sc.Waits, func(c *codec.Codec, st **Step) { codec.Pointer(c, st, codeStep) })
-	codec.Map(c, &sc.Tries, (*codec.Codec).Int)
-	c.Raw(&sc.NextInput)
+	codec.Pointer(c, &sc.Function, codeFunction)
+}
+
+func codeFunction(c *codec.Codec, f *FunctionState) {
+	codec.List(c, &f.Steps, codeCodeStep)
+	codec.List(c, &f.Waits, func(c *codec.Codec, st **Step) { codec.Pointer(c, st, codeStep) })
+	codec.Map(c, &f.Tries, (*codec.Codec).Int)
+	c.Raw(&f.NextInput)
 }
 
 func codeStep(c *codec.Codec, st *Step) {

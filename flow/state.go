@@ -54,12 +54,11 @@ type State struct {
 	AnsweredIDs []string       // ids of the newest requests that had an effect, oldest first
 	Appended    map[string]int // for each request that appended units, the index of its first unit
 
-	begunApart   bool         // see BegunApart; not part of a snapshot
-	awaitedCache []awaitedKey // see awaitedKeys
-	lost         lostContent
-	scopes       map[string]*Scope // by path
-	waiting      []*Step           // steps that a signal may end
-	waits        waitList
+	begunApart bool // see BegunApart; not part of a snapshot
+	lost       lostContent
+	scopes     map[string]*Scope // by path
+	waiting    []*Step           // steps that a signal may end
+	waits      waitList
 }
 
 // Scope is the space in which nodes see each other's outputs.
@@ -82,20 +81,15 @@ type Scope struct {
 	Kept     *Kept           // graph mode: results for the next visit of the node at Cursor
 	Nodes    []NodeState     // dag mode: by index
 	Past     map[string]Past // graph mode: newest visit of each ended node
-	Code     []CodeStep      // code mode: recorded steps in their order
-	Waits    []*Step         // code mode: waits of the function that have begun, in that order
-	Tries    map[string]int  // code mode: attempts of calls that ended without a result, by place
-	// code mode: input of a function that has begun anew; nil if that is the params
-	NextInput json.RawMessage
+	Function *FunctionState  // code mode: nil in the other modes
 
 	mode   scopeMode       // mode of the plan; closingMode in the closing scope
 	run    json.RawMessage // dag mode: meaning of `run`
 	task   *State          // set only in the closing scope
-	dag    dagState
-	lost   *lostContent // that of the task
-	size   *int         // bytes of shared, common to the closing scope and the root
-	code   codeIndex    // code mode
-	parent *Step        // nil for the root
+	dag    *dagState       // dag mode
+	lost   *lostContent    // that of the task
+	size   *int            // bytes of shared, common to the closing scope and the root
+	parent *Step           // nil for the root
 	depth  int
 	overAt int64 // time when its step ended; 0 if it has not
 }
@@ -132,17 +126,21 @@ type Step struct {
 	OwnKeys  []OwnKeys // units whose keys are not those of Since, because they were undone
 
 	scope     *Scope
-	execs     []Exec            // for the branches of a parallel; see unfoldUnits
-	names     []string          // names of the branches
-	items     []json.RawMessage // items of the units of a foreach or fanout
-	jobParams json.RawMessage   // Params in which only the definition names a program
-	// common input of the units of a fanout, which items may be merged into
-	sharedInput json.RawMessage
+	jobParams json.RawMessage // Params in which only the definition names a program
+	common    *unitValues     // nil unless the node may have several units; see unfoldUnits
 
 	size        int       // bytes of the units' outputs
 	position    int       // index among the active steps of its scope, in dag mode
 	manualUnits int       // units in flight that are completed by hand
 	waitsFor    WaitKinds // kind of its wait; 0 if none
+}
+
+// unitValues are what the units of a step work on. They derive from its input and params.
+type unitValues struct {
+	execs []Exec            // for the branches of a parallel
+	names []string          // names of the branches
+	items []json.RawMessage // items of the units of a foreach or fanout
+	input json.RawMessage   // common input of the units of a fanout, which items may be merged into
 }
 
 // Unit is one of the N pieces of a step.

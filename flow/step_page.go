@@ -260,9 +260,9 @@ func (s viewState) progressOf(scope string) scopeProgress {
 	for _, n := range s.scopes[scope].visitCounts() {
 		at.visits += n
 	}
-	if sc := s.scopes[scope]; sc != nil {
-		at.recorded = len(sc.Code)
-		at.waits = len(sc.Waits)
+	if sc := s.scopes[scope]; sc != nil && sc.Function != nil {
+		at.recorded = len(sc.Function.Steps)
+		at.waits = len(sc.Function.Waits)
 	}
 	if s.Closing != nil {
 		for _, n := range s.Closing.Scope.Visits {

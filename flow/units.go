@@ -100,8 +100,8 @@ func (l *UnitList) At(i int) UnitView {
 func (st *Step) UnitName(i int) string {
 	switch st.Node.Kind {
 	case KindParallel:
-		if i < len(st.names) {
-			return st.names[i]
+		if i < len(st.common.names) {
+			return st.common.names[i]
 		}
 	case KindForeach, KindFanout:
 		return strconv.Itoa(i)

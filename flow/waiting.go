@@ -242,7 +242,7 @@ func (sc *Scope) fewPlain() bool {
 	if sc.Step != nil {
 		return !composite(sc.Step)
 	}
-	return len(sc.dag.active) <= maxParkedWaits && !slices.ContainsFunc(sc.dag.active, composite)
+	return sc.dag == nil || len(sc.dag.active) <= maxParkedWaits && !slices.ContainsFunc(sc.dag.active, composite)
 }
 
 // firstAlarm returns the time of the first alarm (0 if there is none), and whether there are

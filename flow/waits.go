@@ -57,7 +57,7 @@ type Awaited struct {
 // steps cost nothing.
 type waitList struct {
 	steps []*Step // ordered by kind (approvals first), then by the start of the wait
-	count [len(waitWords)]int
+	count [len(waitWords)]int32
 	first *Awaited // a new value whenever another step becomes the first
 
 	log *approvalLog // log of the current decision; nil if none is needed

@@ -106,7 +106,7 @@ func (l *codeLedger) noteEvent(s *flow.State, e *flow.Event) {
 
 // checkWait checks that a wait does not end too early. A signal may end it at any time.
 func (l *codeLedger) checkWait(s *flow.State, e *flow.Event) {
-	for _, st := range s.Root.Waits {
+	for _, st := range s.Root.Function.Waits {
 		if st.Key == e.Node && st.Visit == e.Visit && st.AwaitedKey() == "" && e.At < st.Due {
 			l.w.failRun("task %s: the wait %s ends at %d, its time is %d", s.Task, e.Node, e.At, st.Due)
 		}

@@ -149,8 +149,8 @@ func (r *codeReplay) endFirst(waits []*conversation.Wait) bool {
 // them ends as the function did.
 func (u *simUser) checkReplays(s *flow.State, steps []flow.CodeStep, out codeInput, failed error) {
 	input := u.play.params
-	if s.Root.NextInput != nil {
-		input = s.Root.NextInput
+	if s.Root.Function.NextInput != nil {
+		input = s.Root.Function.NextInput
 	}
 	for i := range steps {
 		steps[i].Name = flow.TrimRestartPrefix(steps[i].Name)
