@@ -247,13 +247,19 @@ func (f *FunctionState) indexSteps() {
 // that the function has gone on behind stay recorded.
 func (m codeMode) reopenScope(sc *Scope, undone map[string]bool) {
 	m.graphMode.reopenScope(sc, undone)
-	last := len(sc.Function.Steps)
-	for last > 0 && (sc.Function.Steps[last-1].Error != "" && sc.Function.Steps[last-1].Kind != CodeSignal || sc.Function.Steps[last-1].Kind == CodeRetry) {
+	f := sc.Function
+	last := len(f.Steps)
+	for last > 0 && f.Steps[last-1].isRepeatedOnRetry() {
 		last--
-		sc.noteRecordedTries(&sc.Function.Steps[last])
+		sc.noteRecordedTries(&f.Steps[last])
 	}
-	sc.Function.Steps = slices.Clip(sc.Function.Steps[:last])
-	sc.Function.indexSteps()
+	f.Steps = slices.Clip(f.Steps[:last])
+	f.indexSteps()
+}
+
+// isRepeatedOnRetry reports whether a retried task forgets the step if it is the last one.
+func (s *CodeStep) isRepeatedOnRetry() bool {
+	return s.Error != "" && s.Kind != CodeSignal || s.Kind == CodeRetry
 }
 
 // recordSteps stores results of a function's steps. A result that is recorded already changes

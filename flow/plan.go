@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/troupe-engine/troupe/flow/expr"
 	"github.com/troupe-engine/troupe/flow/types"
@@ -23,9 +22,6 @@ type Plan struct {
 	Keys *Keys // permits that a task needs before its first node; nil if none
 
 	FlowID, FlowSlug string // the flow of this version; "" if unknown
-
-	awaitedOnce sync.Once
-	awaited     []awaitedKey // see awaitedKeys
 }
 
 // PlanScope is the compiled form of one scope: its nodes and its start node.

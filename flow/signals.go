@@ -171,7 +171,7 @@ func (s evolveState) takeSignal(st *Step) {
 
 // isOver reports whether no node of the flow can consume a stored signal any more.
 func (s awaitState) isOver(sig StoredSignal) bool {
-	return len(sig.Taken) > 0 && !slices.ContainsFunc(s.Plan.awaitedKeys(), func(w awaitedKey) bool {
+	return len(sig.Taken) > 0 && !slices.ContainsFunc(s.awaitedKeys(), func(w awaitedKey) bool {
 		return w.matchesKey(sig.Key) && !slices.Contains(sig.Taken, w.readerOf(sig.Key))
 	})
 }
@@ -242,19 +242,20 @@ func (w awaitedKey) readerOf(key string) string { return readerOf(w.nodePath, cm
 
 // mayAwait reports whether a node of the flow may wait for a signal of the key.
 func (s awaitState) mayAwait(key string) bool {
-	return slices.ContainsFunc(s.Plan.awaitedKeys(), func(w awaitedKey) bool { return w.matchesKey(key) })
+	return slices.ContainsFunc(s.awaitedKeys(), func(w awaitedKey) bool { return w.matchesKey(key) })
 }
 
 // awaitedKeys returns the keys that the nodes of the flow wait for, except in scopes with the
 // pocketflow profile.
-func (p *Plan) awaitedKeys() []awaitedKey {
-	p.awaitedOnce.Do(func() {
+func (s awaitState) awaitedKeys() []awaitedKey {
+	if s.awaited == nil {
 		all := map[awaitedKey]bool{}
-		collectAwaited(all, p.Root, "", "")
-		collectAwaited(all, p.Closing, "", "")
-		p.awaited = slices.AppendSeq(make([]awaitedKey, 0, len(all)), maps.Keys(all))
-	})
-	return p.awaited
+		collectAwaited(all, s.Plan.Root, "", "")
+		collectAwaited(all, s.Plan.Closing, "", "")
+		keys := slices.AppendSeq(make([]awaitedKey, 0, len(all)), maps.Keys(all))
+		s.awaited = &keys
+	}
+	return *s.awaited
 }
 
 // collectAwaited adds the keys that the nodes of a scope wait for. within is the path of the scope,

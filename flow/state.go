@@ -54,7 +54,8 @@ type State struct {
 	AnsweredIDs []string       // ids of the newest requests that had an effect, oldest first
 	Appended    map[string]int // for each request that appended units, the index of its first unit
 
-	begunApart bool // see BegunApart; not part of a snapshot
+	begunApart bool          // see BegunApart; not part of a snapshot
+	awaited    *[]awaitedKey // see awaitedKeys; nil until needed
 	lost       lostContent
 	scopes     map[string]*Scope // by path
 	waiting    []*Step           // steps that a signal may end

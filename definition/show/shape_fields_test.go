@@ -38,7 +38,6 @@ var shapeFields = map[reflect.Type]map[string]same{
 		"Result":  {old: "result: x\n" + graphOf("{service: s}"), new: "result: y\n" + graphOf("{service: s}")},
 		"Finally": {old: "finally: b\n" + graphOf("{service: s}"), new: graphOf("{service: s}")},
 		"FlowID":  {why: "not of the definition"}, "FlowSlug": {why: "not of the definition"},
-		"awaitedOnce": {why: follows}, "awaited": {why: follows},
 	},
 	reflect.TypeFor[flow.PlanScope](): {
 		"Start": {old: "start: a\nnodes: {a: {service: s}, b: {service: s}}", new: "start: b\nnodes: {a: {service: s}, b: {service: s}}"},
