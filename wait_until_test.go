@@ -90,6 +90,23 @@ func TestAnswersWaitForAStep(t *testing.T) {
 	}
 }
 
+func TestAnswersWithAnEndedTaskHaveItsStep(t *testing.T) {
+	t.Parallel()
+	e := serving(t, Config{Store: pgtest.DSN(t)})
+	require.NoError(t, e.Publish(t.Context(), "f", []byte(`{"start":"nap","nodes":{"nap":{"kind":"timer","params":{"delay_ms":5}}}}`)))
+	for range 100 { // in some, the task ends between the end of the wait and the answer
+		var started wire.StartResult
+		callJSON(t, e, "POST", "/v1/tasks", `{"flow":"f","wait_ms":4,"wait_until":"nap"}`, &started)
+		require.True(t, started.Step != nil || started.Task.EndedAt.IsZero())
+		var task wire.Task
+		for task.EndedAt.IsZero() {
+			task = wire.Task{}
+			callJSON(t, e, "GET", "/v1/tasks/"+started.ID+"?wait_ms=1&wait_until=nap", "", &task)
+		}
+		require.NotNil(t, task.Step)
+	}
+}
+
 func TestWaitsForStepsThatCannotEndAreRefused(t *testing.T) {
 	t.Parallel()
 	e := serving(t, Config{Store: pgtest.DSN(t)})

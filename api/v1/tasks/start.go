@@ -81,6 +81,9 @@ func (h *StartHandler) startTask(ctx context.Context, in *startInput) (*StartAns
 	if err == nil {
 		started.Task, err = h.readTask(ctx, task.Task)
 	}
+	if err == nil && step.node != "" && started.Step == nil && !started.Task.EndedAt.IsZero() {
+		started.Step, err = h.endedStep(ctx, task.Task, step) // it may have ended after the wait, with the task
+	}
 	if err != nil {
 		return nil, err
 	}

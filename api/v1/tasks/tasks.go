@@ -370,8 +370,8 @@ func (h *Handler) getTask(ctx context.Context, in *getTaskInput) (*route.Respons
 		return nil, err
 	}
 	if in.WaitMS > 0 && !view.State.Status.Ended() {
-		if view, err = h.Reader.View(ctx, in.Task); err != nil {
-			return nil, catalog.LocateTaskError(in.Task, err)
+		if view, step, err = h.readAfterWait(ctx, in, step); err != nil {
+			return nil, err
 		}
 	}
 	task := render.ToTask(view)
@@ -409,6 +409,18 @@ func (h *Handler) waitForGet(ctx context.Context, in *getTaskInput, view *persis
 		step, err = h.Starts.awaitStep(ctx, in.Task, s, view.Seq, in.WaitMS)
 	}
 	return step, catalog.LocateTaskError(in.Task, err)
+}
+
+// readAfterWait reads a task again after a wait. If the task has ended since, so may have the step.
+func (h *Handler) readAfterWait(ctx context.Context, in *getTaskInput, step *wire.Step) (*persistence.View, *wire.Step, error) {
+	view, err := h.Reader.View(ctx, in.Task)
+	if err != nil {
+		return nil, nil, catalog.LocateTaskError(in.Task, err)
+	}
+	if step == nil && in.WaitUntil != "" && view.State.Status.Ended() {
+		step, err = h.waitForGet(ctx, in, view)
+	}
+	return view, step, err
 }
 
 // waitFor waits up to ms for the end of a task.
