@@ -20,6 +20,7 @@ func TestAnEmptyPlaceIsRefused(t *testing.T) {
 		"--server is empty":        {"task", "list", "--server", ""},
 		"--working-dir is empty":   {"worker", "run", "--working-dir="},
 		"--payload-store is empty": {"serve", "--payload-store", ""},
+		"--wait-until is empty":    {"task", "start", "x", "--wait-until="},
 	} {
 		got := call(t, args...)
 		require.Equal(t, exitUsage, got.code, "%v: %s", args, got.stderr)

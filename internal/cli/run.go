@@ -126,9 +126,9 @@ func checkNames(command *kong.Context) error {
 	return nil
 }
 
-// isPlace reports whether a flag names a file, a folder, an address or a server.
+// isPlace reports whether a flag names a file, a folder, an address, a server or a node.
 func isPlace(f *kong.Flag) bool {
-	return slices.Contains([]string{"SETTING", "URL", "FILE", "DIR", "ADDR", "HOST:PORT"}, f.PlaceHolder) ||
+	return slices.Contains([]string{"SETTING", "URL", "FILE", "DIR", "ADDR", "HOST:PORT", "NODE"}, f.PlaceHolder) ||
 		slices.Contains([]string{"path", "existingfile", "existingdir"}, f.Tag.Type)
 }
 

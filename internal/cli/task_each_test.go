@@ -55,7 +55,7 @@ func TestInvalidValuesInAFileAreReported(t *testing.T) {
 	require.Equal(t, 0, code, stderr.String())
 	require.Len(t, strings.Fields(stdout.String()), 2)
 
-	for _, args := range [][]string{{"--wait"}, {"--dry-run"}, {"-p", "n=1"}, {"--input", "1"}} {
+	for _, args := range [][]string{{"--wait"}, {"--wait-until", "a"}, {"--dry-run"}, {"-p", "n=1"}, {"--input", "1"}} {
 		require.Equal(t, exitUsage, cmd(append([]string{"task", "start", "double", "--each", "-"}, args...)...).code, args)
 	}
 	got = cmd("task", "start", "double", "--each", t.TempDir())

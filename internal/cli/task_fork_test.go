@@ -45,5 +45,6 @@ func TestADryRunStartsNoTask(t *testing.T) {
 	require.Contains(t, got.stdout, "the rest depends on results of calls and waits")
 	require.NotEmpty(t, parse[wire.StartResult](t, cmd("task", "start", "approve", "--dry-run", "-o", "json").stdout).Preview.Steps)
 	require.Equal(t, exitUsage, cmd("task", "start", "approve", "--dry-run", "--wait").code)
+	require.Equal(t, exitUsage, cmd("task", "start", "approve", "--dry-run", "--wait-until", "ask").code)
 	require.Empty(t, parse[wire.Page[wire.TaskSummary]](t, cmd("task", "list", "-o", "json").stdout).Items)
 }

@@ -297,17 +297,19 @@ func TestAnInterruptedWaitPrintsHowToContinue(t *testing.T) {
 		}
 	}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)})
 	defer front.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var stdout, stderr bytes.Buffer
-	code := make(chan int, 1)
-	go func() {
-		code <- run(ctx, []string{"task", "start", "approve", "--wait", "--server", front.URL}, nil, &stdout, &stderr)
-	}()
-	<-waits
-	stop()
-	require.Equal(t, exitFailed, <-code)
-	require.Regexp(t, `^troupe: interrupted; the task continues: troupe task watch task-\S+\n$`, stderr.String())
+	for flag, again := range map[string]string{"--wait": "", "--wait-until=ask": " --wait-until 'ask'"} {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var stdout, stderr bytes.Buffer
+		code := make(chan int, 1)
+		go func() {
+			code <- run(ctx, []string{"task", "start", "approve", flag, "--server", front.URL}, nil, &stdout, &stderr)
+		}()
+		<-waits
+		stop()
+		require.Equal(t, exitFailed, <-code)
+		require.Regexp(t, `^troupe: interrupted; the task continues: troupe task watch task-\S+`+again+`\n$`, stderr.String())
+	}
 }
 
 func TestErrorsContainAdvice(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
-var errDryWait = console.NewUsageError("give either --dry-run or --wait")
+var errDryWait = console.NewUsageError("--dry-run starts no task to wait for")
 
 type taskRerunCmd struct {
 	manyArg

@@ -36,21 +36,18 @@ type Command struct {
 type taskStartCmd struct {
 	console.RemoteFlags
 	InputFlags
-	Flow    string `arg:"" complete:"flow" help:"Flow slug or ID."`
-	Version int    `help:"Version number; 0 = newest."`
-	Key     string `help:"Idempotency key: the same key and flow give the same task."`
-	Each    string `placeholder:"FILE" help:"Start a task for each JSON value in this file, such as one object of params per line; - is stdin. With --key KEY, the tasks have the keys KEY:1, KEY:2, …, so the command can be repeated safely."`
-	DryRun  bool   `help:"Show what the task would do without starting it."`
-	Wait    bool   `help:"Wait for the end. Exit with 1 if the task does not complete."`
+	Flow      string `arg:"" complete:"flow" help:"Flow slug or ID."`
+	Version   int    `help:"Version number; 0 = newest."`
+	Key       string `help:"Idempotency key: the same key and flow give the same task."`
+	Each      string `placeholder:"FILE" help:"Start a task for each JSON value in this file, such as one object of params per line; - is stdin. With --key KEY, the tasks have the keys KEY:1, KEY:2, …, so the command can be repeated safely."`
+	DryRun    bool   `help:"Show what the task would do without starting it."`
+	Wait      bool   `xor:"wait" help:"Wait for the end. Exit with 1 if the task does not complete."`
+	WaitUntil string `xor:"wait" placeholder:"NODE" help:"Wait for the end of this step instead, and print its output. NODE#2 is its second visit; in a function it is the name of a step. Exit with 1 if the step does not complete."`
 }
 
 func (c *taskStartCmd) Run(ctx context.Context, a *console.App) error {
-	if c.Wait && c.DryRun {
-		return errDryWait
-	}
-	if c.Each != "" && (c.Wait || c.DryRun || c.hasInput()) {
-		return console.NewUsageError("--each takes the inputs from its file: " +
-			"omit other inputs, --wait and --dry-run")
+	if err := c.checkFlags(); err != nil {
+		return err
 	}
 	server, err := c.NewClient()
 	if err != nil {
@@ -67,18 +64,38 @@ func (c *taskStartCmd) Run(ctx context.Context, a *console.App) error {
 		return err
 	}
 	start.Version, start.IdempotencyKey, start.DryRun = c.Version, c.Key, c.DryRun
+	if c.WaitUntil != "" {
+		// The server checks the node before it starts the task. It answers at once, so that an
+		// interrupted command knows the task.
+		start.WaitUntil, start.WaitMS = c.WaitUntil, 1
+	}
 	started, err := server.Start(ctx, start)
 	switch {
 	case err != nil:
 		return AddInputHint(c.Flow, err)
 	case c.Wait:
 		return WaitForTask(ctx, a, c.OutputFlag, server, started.ID)
+	case c.WaitUntil != "":
+		return waitForStep(ctx, a, c.OutputFlag, server, started.ID, c.WaitUntil)
 	case c.IsJSON():
 		return console.PrintJSON(a.Stdout, started)
 	case c.DryRun:
 		return showForesight(a, started.Preview)
 	}
 	fmt.Fprintln(a.Stdout, console.SanitizeText(started.ID))
+	return nil
+}
+
+// checkFlags rejects flags that exclude each other.
+func (c *taskStartCmd) checkFlags() error {
+	isWaiting := c.Wait || c.WaitUntil != ""
+	switch {
+	case isWaiting && c.DryRun:
+		return errDryWait
+	case c.Each != "" && (isWaiting || c.DryRun || c.hasInput()):
+		return console.NewUsageError("--each takes the inputs from its file: " +
+			"omit other inputs, --wait, --wait-until and --dry-run")
+	}
 	return nil
 }
 

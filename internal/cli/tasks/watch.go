@@ -14,12 +14,14 @@ import (
 
 type taskWatchCmd struct {
 	console.RemoteFlags
-	Task string `arg:"" complete:"task" help:"Task ID or unique prefix."`
+	Task      string `arg:"" complete:"task" help:"Task ID or unique prefix."`
+	WaitUntil string `placeholder:"NODE" help:"Wait for the end of this step only, and print its output instead of the progress. NODE#2 is its second visit; in a function it is the name of a step."`
 }
 
 // Help describes the exit codes.
 func (taskWatchCmd) Help() string {
-	return "Exits with 0 if the task completed, and with 1 if it failed or was canceled. --output json prints one event per line."
+	return "Exits with 0 if the task completed, and with 1 if it failed or was canceled. --output json prints one event per line.\n\n" +
+		"With --wait-until it exits with 0 if the step completed, and with 1 if it failed, was skipped, or the task ended without it."
 }
 
 func (c *taskWatchCmd) Run(ctx context.Context, a *console.App) error {
@@ -29,6 +31,9 @@ func (c *taskWatchCmd) Run(ctx context.Context, a *console.App) error {
 	}
 	if c.Task, err = console.FindTaskID(ctx, server, c.Task); err != nil {
 		return err
+	}
+	if c.WaitUntil != "" {
+		return waitForStep(ctx, a, c.OutputFlag, server, c.Task, c.WaitUntil)
 	}
 	// following retries for ever, so a missing task is detected here
 	if _, err := server.Task(ctx, c.Task); err != nil {
