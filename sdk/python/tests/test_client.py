@@ -7,7 +7,7 @@ import unittest
 from typing import Any, List
 
 from tests.member import PATIENCE, Member, Relay, refused
-from troupe_engine import Client, ConflictError, DeniedError, InvalidError, NotFoundError, ProblemError, UnreachableError
+from troupe_engine import Client, ConflictError, DeniedError, InvalidError, NotFoundError, ProblemError, TroupeError, UnreachableError
 
 EVENT = """
 start: ask
@@ -19,6 +19,15 @@ TWO = EVENT + """
   more: {kind: timer, params: {delay_ms: 1}}
 edges:
   - {from: ask, action: default, to: more}
+"""
+
+AFTER = """
+start: begin
+nodes:
+  begin: {kind: timer, params: {delay_ms: 1}}
+  ask: {kind: wait_event, params: {signal_key: answer}}
+edges:
+  - {from: begin, action: default, to: ask}
 """
 
 # One step per letter, so that there are many events.
@@ -85,6 +94,24 @@ class TestClient(unittest.TestCase):
     def test_a_start_may_wait_for_the_end(self) -> None:
         self.client.publish("awaited", LOOP)
         self.assertEqual("completed", self.client.start("awaited", wait=PATIENCE)["task"]["state"])
+
+    def test_a_step_is_waited_for(self) -> None:
+        self.client.publish("stepwise", AFTER)
+        started = self.client.start("stepwise", wait=PATIENCE, wait_until="begin")
+        self.assertEqual(("completed", "running"), (started["step"]["state"], started["task"]["state"]))
+        task = started["id"]
+        self.assertEqual("begin", self.client.wait_for_step(task, "begin")["node"])
+        for timeout in (0.05, 0.0, -1.0):
+            with self.assertRaisesRegex(TimeoutError, f"step ask of task {task} has not ended after"):
+                self.client.wait_for_step(task, "ask", timeout)
+        self.client.signal(task, "answer", ["yes"])
+        self.assertEqual(["yes"], self.client.wait_for_step(task, "ask#1", timeout=PATIENCE)["output"])
+        with self.assertRaisesRegex(TroupeError, f"task {task} is completed, and its step ask#2 has not ended"):
+            self.client.wait_for_step(task, "ask#2", timeout=PATIENCE)
+        with self.assertRaisesRegex(InvalidError, "did you mean ask"):
+            self.client.wait_for_step(task, "asc")
+        with self.assertRaises(InvalidError):
+            self.client.start("stepwise", wait_until="begin")  # and how long?
 
     def test_a_task_is_paused_resumed_and_canceled(self) -> None:
         self.client.publish("steered", EVENT)

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from . import _watch
 from ._transport import Backoff, Servers, Transport, encode, segment
-from .errors import ProblemError, UnreachableError
+from .errors import ProblemError, TroupeError, UnreachableError
 from .types import (
     CompleteResult,
     Event,
@@ -111,17 +111,20 @@ class Client:
     # Tasks.
 
     def start(self, flow: str, params: Any = None, *, key: Optional[str] = None, labels: Optional[Mapping[str, str]] = None,
-              version: int = 0, wait: float = 0.0) -> StartResult:
+              version: int = 0, wait: float = 0.0, wait_until: str = "") -> StartResult:
         """Starts a task. Starts with the same key are the same task; the default is a new key for
         this call.
 
         With wait (seconds, at most 300) the answer contains the task when it has ended, or when the
-        time is up.
+        time is up. With wait_until, too, it waits for that step instead, and contains it as step if
+        it has ended. Steps are named as in wait_for_step.
         """
         request: Dict[str, Any] = {"flow": flow, "params": params, "idempotency_key": key or uuid.uuid4().hex, "version": version,
                                    "wait_ms": int(wait * 1000)}
         if labels:
             request["labels"] = dict(labels)
+        if wait_until:
+            request["wait_until"] = wait_until
         return self._call("POST", "/tasks", encode(request), wait=wait)
 
     def tasks(self, *, flow: Optional[str] = None, states: Sequence[str] = (), labels: Optional[Mapping[str, str]] = None,
@@ -142,14 +145,19 @@ class Client:
     def wait(self, task: str, timeout: Optional[float] = None) -> Task:
         """Waits for the end of a task and returns it. A failed or canceled task is no error. Raises
         TimeoutError if it does not end in time."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            left = LONGEST_WAIT if deadline is None else max(min(deadline - time.monotonic(), LONGEST_WAIT), 0.0)
-            found: Task = self._call("GET", _path(task), query=[("wait_ms", str(int(left * 1000)))], wait=left)
-            if found.get("ended_at"):
-                return found
-            if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError(f"task {task} is still {found['state']} after {timeout:g} s")
+        return self._poll(task, timeout)
+
+    def wait_for_step(self, task: str, step: str, timeout: Optional[float] = None) -> Step:
+        """Waits for the end of a step at the top level of a task and returns it with its output. A
+        failed or skipped step is no error.
+
+        The step is NODE, or NODE#2 for its second visit; in a function it is the name of a step.
+        Raises TimeoutError if it does not end in time, and TroupeError if the task ends without it.
+        """
+        found = self._poll(task, timeout, step)
+        if "step" not in found:
+            raise TroupeError(f"task {task} is {found['state']}, and its step {step} has not ended")
+        return found["step"]
 
     def watch(self, task: str, after: str = "") -> Iterator[Event]:
         """Yields a task's events as they happen, after the event with the given id, and ends with
@@ -279,6 +287,19 @@ class Client:
         return self._call("GET", "/info")
 
     # Sending requests.
+
+    def _poll(self, task: str, timeout: Optional[float], step: str = "") -> Task:
+        """Reads a task again and again until it, or its step, has ended."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = LONGEST_WAIT if deadline is None else min(deadline - time.monotonic(), LONGEST_WAIT)
+            ms = max(int(left * 1000), 1)  # without a wait, members refuse wait_until
+            found: Task = self._call("GET", _path(task), query=[("wait_ms", str(ms))] + _some(wait_until=step), wait=ms / 1000)
+            if found.get("ended_at") or "step" in found:
+                return found
+            if deadline is not None and time.monotonic() >= deadline:
+                what = f"step {step} of task {task} has not ended" if step else f"task {task} is still {found['state']}"
+                raise TimeoutError(f"{what} after {timeout:g} s")
 
     def _command(self, task: str, name: str, content: Optional[Mapping[str, Any]], request_id: Optional[str]) -> Any:
         """Sends a command with a request id, so that it takes effect once, however often it is

@@ -68,6 +68,7 @@ class Task(_Task, total=False):
     result: Any  # set when it is completed
     counts: Dict[str, int]
     ignored_error_details: List[IgnoredError]
+    step: "Step"  # with wait_until: the step, if it has ended
 
 
 class _StartResult(TypedDict):
@@ -79,6 +80,7 @@ class StartResult(_StartResult, total=False):
     """The answer to a start."""
 
     task: Task  # with a requested wait: the task at the end of the wait
+    step: "Step"  # with wait_until: the step, if it has ended
 
 
 class _ForkStep(TypedDict):
