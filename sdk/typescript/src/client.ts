@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 
-import { mayPass, TimeoutError } from "./errors.js";
+import { mayPass, TimeoutError, TroupeError } from "./errors.js";
 import { Backoff, sleep } from "./pauses.js";
 import { itemsOf, remember, textOf } from "./raw.js";
 import { Transport, type Request, type Servers } from "./transport.js";
@@ -30,6 +30,11 @@ export interface Abortable {
   signal?: AbortSignal;
 }
 
+export interface WaitOptions extends Abortable {
+  /** Maximum time to wait; default without limit. */
+  timeoutMs?: number;
+}
+
 export interface CheckOptions {
   /** Treats warnings as errors, so that a definition with a warning is refused. */
   strict?: boolean;
@@ -51,6 +56,11 @@ export interface StartOptions extends Abortable {
    * Wait this long for the task's end, at most 300,000, and include the ended task in the answer.
    */
   waitMs?: number;
+  /**
+   * With waitMs: wait for the end of this step instead, and include it in the answer if it has
+   * ended. Steps are named as in waitForStep.
+   */
+  waitUntil?: string;
 }
 
 export interface ForkOptions {
@@ -171,7 +181,7 @@ export class Client {
   start(flow: string, options: StartOptions = {}): Promise<StartResult> {
     const body = encode({
       flow, params: options.params, idempotency_key: options.key || randomUUID(), version: options.version,
-      labels: options.labels, wait_ms: options.waitMs,
+      labels: options.labels, wait_ms: options.waitMs, wait_until: options.waitUntil,
     });
     return this.#call("POST", "/tasks", { body, waitMs: options.waitMs, signal: options.signal });
   }
@@ -194,16 +204,21 @@ export class Client {
    * Waits for the end of a task and returns it. A failed or canceled task is no error; a
    * TimeoutError means that it did not end in time.
    */
-  async wait(task: string, options: Abortable & { timeoutMs?: number } = {}): Promise<Task> {
-    const deadline = performance.now() + (options.timeoutMs ?? Infinity);
-    for (;;) {
-      const left = Math.floor(Math.min(Math.max(deadline - performance.now(), 0), longestWait));
-      const found = await this.#call<Task>("GET", `${pathOf(task)}?wait_ms=${left}`, { waitMs: left, signal: options.signal });
-      if (found.ended_at !== undefined) return found;
-      if (performance.now() >= deadline) {
-        throw new TimeoutError(`task ${task} is still ${found.state} after ${options.timeoutMs} ms`);
-      }
-    }
+  wait(task: string, options: WaitOptions = {}): Promise<Task> {
+    return this.#poll(task, options);
+  }
+
+  /**
+   * Waits for the end of a step at the top level of a task and returns it with its output. A failed
+   * or skipped step is no error.
+   *
+   * The step is NODE, or NODE#2 for its second visit; in a function it is the name of a step. A
+   * TimeoutError means that it did not end in time, a TroupeError that the task ended without it.
+   */
+  async waitForStep(task: string, step: string, options: WaitOptions = {}): Promise<Step> {
+    const found = await this.#poll(task, options, step);
+    if (found.step === undefined) throw new TroupeError(`task ${task} is ${found.state}, and its step ${step} has not ended`);
+    return remember(found.step, () => textOf(found, "step") as string);
   }
 
   /**
@@ -364,6 +379,22 @@ export class Client {
   }
 
   // Sending requests.
+
+  /** Reads a task again and again until it, or its step, has ended. */
+  async #poll(task: string, options: WaitOptions, step?: string): Promise<Task> {
+    const deadline = performance.now() + (options.timeoutMs ?? Infinity);
+    for (;;) {
+      const left = deadline - performance.now();
+      const waitMs = Math.floor(Math.max(Math.min(left, longestWait), 1)); // without a wait, members refuse wait_until
+      const path = pathOf(task) + textOfQuery(some({ wait_ms: waitMs, wait_until: step }));
+      const found = await this.#call<Task>("GET", path, { waitMs, signal: options.signal });
+      if (found.ended_at !== undefined || found.step !== undefined) return found;
+      if (performance.now() >= deadline) {
+        const what = step ? `step ${step} of task ${task} has not ended` : `task ${task} is still ${found.state}`;
+        throw new TimeoutError(`${what} after ${options.timeoutMs} ms`);
+      }
+    }
+  }
 
   /** Sends a command with a request id, so that it takes effect once, however often it is sent. */
   #command<T = TaskSummary>(task: string, name: string, command: Command, content?: Record<string, unknown>): Promise<T> {

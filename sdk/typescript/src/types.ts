@@ -54,6 +54,8 @@ export interface Task extends TaskSummary {
    * The last error of each node with failed steps after which it continued, in order of occurrence.
    */
   ignored_error_details?: IgnoredError[];
+  /** With waitUntil: the step, if it has ended. */
+  step?: Step;
   seq: number;
 }
 
@@ -76,6 +78,8 @@ export interface StartResult {
   created: boolean;
   /** With a requested wait: the task at the end of the wait. */
   task?: Task;
+  /** With waitUntil: the step, if it has ended. */
+  step?: Step;
 }
 
 /** The answer to a fork. */

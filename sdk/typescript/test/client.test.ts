@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
 import {
-  Client, ConflictError, DeniedError, InvalidError, NotFoundError, ProblemError, RawJson, textOf, TimeoutError, UnreachableError, type Event,
+  Client, ConflictError, DeniedError, InvalidError, NotFoundError, ProblemError, RawJson, textOf, TimeoutError, TroupeError,
+  UnreachableError, type Event,
 } from "@troupe-engine/sdk";
 
 import { all, Member, patience, refused, Relay, until } from "./member.js";
@@ -17,6 +18,15 @@ const twoFlow = `${eventFlow}
   more: {kind: timer, params: {delay_ms: 1}}
 edges:
   - {from: ask, action: default, to: more}
+`;
+
+const afterFlow = `
+start: begin
+nodes:
+  begin: {kind: timer, params: {delay_ms: 1}}
+  ask: {kind: wait_event, params: {signal_key: answer}}
+edges:
+  - {from: begin, action: default, to: ask}
 `;
 
 // Some steps, so that there are many events.
@@ -83,6 +93,27 @@ describe("a client", () => {
   test("may wait for the end of what it starts", async () => {
     await client.publish("awaited", loopFlow);
     assert.equal((await client.start("awaited", { waitMs: patience })).task?.state, "completed");
+  });
+
+  test("waits for a step", async () => {
+    await client.publish("stepwise", afterFlow);
+    const { id, step, task } = await client.start("stepwise", { waitMs: patience, waitUntil: "begin" });
+    assert.deepEqual([step?.state, task?.state], ["completed", "running"]);
+    assert.equal((await client.waitForStep(id, "begin")).node, "begin");
+    for (const timeoutMs of [50, 0, -1]) {
+      await assert.rejects(client.waitForStep(id, "ask", { timeoutMs }), (e: unknown) => {
+        return e instanceof TimeoutError && e.message.startsWith(`step ask of task ${id} has not ended after`);
+      });
+    }
+    await assert.rejects(client.waitForStep(id, "ask", { signal: AbortSignal.timeout(50) }), { name: "TimeoutError" });
+    await client.signal(id, "answer", new RawJson(`["yes", 1.10]`));
+    const asked = await client.waitForStep(id, "ask#1", { timeoutMs: patience });
+    assert.deepEqual([asked.output, textOf(asked, "output")], [["yes", 1.1], `["yes", 1.10]`]);
+    await assert.rejects(client.waitForStep(id, "ask#2"), (e: unknown) => {
+      return e instanceof TroupeError && e.message === `task ${id} is completed, and its step ask#2 has not ended`;
+    });
+    await assert.rejects(client.waitForStep(id, "asc"), (e: unknown) => e instanceof InvalidError && e.hint === "did you mean ask?");
+    await assert.rejects(client.start("stepwise", { waitUntil: "begin" }), InvalidError); // and how long?
   });
 
   test("pauses, resumes and cancels", async () => {
