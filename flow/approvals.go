@@ -17,20 +17,21 @@ type ApprovalState string
 const (
 	ApprovalOpen     ApprovalState = "open"
 	ApprovalAnswered ApprovalState = "answered"
-	// without a decision: it timed out, or the task ended or took another path
+	// ApprovalEnded means that the approval closed without a decision: its timeout passed, the task
+	// ended, or the task took another path.
 	ApprovalEnded ApprovalState = "ended"
 )
 
 // Approval is a decision that a task requests from a person. A task may wait for several at once.
 type Approval struct {
 	Address        // address of the step
-	Key     string // key that an answer sets
+	Key     string // key of shared that an answer sets
 	Title   string
 	Since   int64
 	Due     int64 // deadline; 0 if there is none
 	State   ApprovalState
 
-	EndedAt int64 // 0 while it is open
+	EndedAt int64 // 0 while the approval is open
 	By      string
 	Comment string
 	Action  string // action of the answer; "" if the answer is a value without an action
@@ -65,7 +66,7 @@ func ApprovalTask(id string) string {
 // approvalLog records the approvals that open and close during one decision.
 type approvalLog struct {
 	changes  []Approval
-	answered *Step // the step that an answer is ending right now
+	answered *Step // the step that the current answer ends; nil if none
 	by       string
 	comment  string
 	action   string
@@ -79,7 +80,7 @@ func (l *approvalLog) noteOpened(st *Step) {
 	}
 }
 
-// noteClosed records an approval that no longer waits.
+// noteClosed records an approval that no longer waits for an answer.
 func (l *approvalLog) noteClosed(st *Step, at int64) {
 	if l == nil {
 		return
@@ -94,8 +95,8 @@ func (l *approvalLog) noteClosed(st *Step, at int64) {
 
 func (l *approvalLog) addChange(a Approval) { l.changes = append(l.changes, a) }
 
-// MergeApprovals adds changes to earlier ones that are stored with them. The last change of each
-// approval wins.
+// MergeApprovals appends changes to approvals that are stored already. For each approval, only the
+// last change stays.
 func MergeApprovals(list []Approval, changes ...Approval) []Approval {
 	if len(changes) == 0 {
 		return list
@@ -162,14 +163,14 @@ func (d signalDecider) answerApproval(c Answer) error {
 	d.emitEvent(e)
 	d.stepPart().wakeStep(st)
 	d.wakeWaiting()
-	// an approval that opens after this one must not get this answer's author and comment
+	// an approval that opens later in this decision must not get this answer's author and comment
 	d.approvals.by, d.approvals.comment = "", ""
 	return nil
 }
 
-// Placed returns the key and value of a signal by which the step finds v at the path that it reads.
-// The pocketflow profile has no paths as keys. With it, Placed returns the whole current value with
-// v set inside.
+// Placed returns the key and value of a signal that gives the step the value v. The pocketflow
+// profile has no paths as keys. With that profile, Placed returns the whole current value with v
+// set inside.
 func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
 	key, rest, nested := strings.Cut(st.AwaitedKey(), ".")
 	if !nested || !st.scope.Plan.Pocketflow {
@@ -178,8 +179,8 @@ func (st *Step) Placed(v json.RawMessage) (key string, placed json.RawMessage) {
 	return key, st.scope.withNestedField(st.scope.Shared[key], strings.Split(rest, "."), v)
 }
 
-// withNestedField returns an object with one field set, possibly inside nested objects. A value
-// that is not an object is replaced by one.
+// withNestedField returns obj with one field set to v, possibly inside nested objects. A value on
+// the way that is not an object is replaced by an object.
 func (sc *Scope) withNestedField(obj json.RawMessage, fields []string, v json.RawMessage) json.RawMessage {
 	obj = sc.openValue(obj)
 	if len(fields) > 1 {

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// checkOutcome rejects the end of a step if it would combine values into one that exceeds the
-// limits, although each part is within them. Such a value is a list of outputs, the shared values
-// of a subflow, or a scope's shared with one more key.
+// checkOutcome rejects the end of a step if the combined value would exceed the limits, although
+// each part is within them. Such a combined value is a list of outputs, the shared values of a
+// subflow, or a scope's shared with one more key.
 func (d *decider) checkOutcome(st *Step, how stepOutcome) error {
 	if expr.Deeper(how.output, d.limits.Levels) { // the step waited for all of shared
 		return d.limits.tooDeep("the value")
@@ -51,8 +51,8 @@ func (l Limits) checkOutputs(st *Step, output json.RawMessage) error {
 	return nil
 }
 
-// checkJoin rejects the result of a branch, laid out in its parent's scope, that exceeds the
-// limits.
+// checkJoin rejects the result of a branch that exceeds the limits. It applies to branches whose
+// nodes the compiler placed into the parent's scope.
 func (l Limits) checkJoin(sc *Scope, n *PlanNode) error {
 	if n.Kind != KindJoin || len(n.Dag.Sees) == 1 && n.Dag.Sees[0].Name == "" {
 		return nil
@@ -141,9 +141,9 @@ func (c Start) paramsOrEmpty() json.RawMessage {
 	return c.Params
 }
 
-// Fit checks, before the task exists, that a plan can start with this command, and returns the
+// Fit checks, before the task exists, that a plan can start with this command. It returns the
 // command with defaults filled in. The params must match the inputs that the flow declares. Without
-// a declaration the input of a dag may be any JSON, but a root map needs an array.
+// a declaration, the input of a dag may be any JSON, but a root map needs an array.
 func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 	if c.checked {
 		return c, nil
@@ -171,7 +171,7 @@ func (c Start) Fit(p *Plan, l Limits) (Start, error) {
 			return c, root.lost.err
 		case len(problems) > 0:
 			return c, &BadInputs{problems}
-		// otherwise references taken over from another task would be expanded
+		// an unchanged value keeps its references; filled holds their contents instead
 		case len(c.Params) == 0 || !bytes.Equal(filled, whole):
 			c.Params = filled
 		}
@@ -198,8 +198,8 @@ func (c Start) checkParamsKind(p *Plan) error {
 	return nil
 }
 
-// checkSharedKey rejects keys of shared that belong to the engine or that a store cannot tell
-// apart.
+// checkSharedKey rejects keys of shared that are reserved for the engine, and keys that a store
+// cannot tell apart.
 func checkSharedKey(key string) error {
 	switch {
 	case key == "":
@@ -216,9 +216,9 @@ func checkSharedKey(key string) error {
 	return nil
 }
 
-// checkRoom rejects a signal that would enlarge a shared that is already too large. It accepts a
-// signal for a key that the task waits for or already has. So a task can always be signaled to go
-// on, however large its own outputs are.
+// checkRoom rejects a signal that would enlarge a shared that is already too large. Signals for
+// keys that exist or that the task waits for are always accepted. So a signal can always continue a
+// task, however large its own outputs are.
 func (d *decider) checkRoom(e *Event) error {
 	root, key, v := d.s.Root, e.Key, e.Output
 	if len(e.Input) > 0 {

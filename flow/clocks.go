@@ -11,7 +11,7 @@ package flow
 // pausableClock is a timeout that a pause stops.
 type pausableClock struct {
 	alarm     Alarm
-	due       *int64 // time when it expires; 0 if never, or if it is stopped
+	due       *int64 // time when the clock expires; 0 if never, or if the clock is stopped
 	remaining *int64 // remaining time of a stopped clock
 }
 
@@ -52,7 +52,7 @@ func (s evolveState) stopClocks(at int64) {
 	s.waits.updateDueTimes()
 }
 
-// startClocks makes the clocks continue.
+// startClocks continues the stopped clocks at the given time.
 func (s evolveState) startClocks(at int64) {
 	s.eachClock(func(c pausableClock) {
 		if *c.remaining > 0 {
@@ -62,7 +62,7 @@ func (s evolveState) startClocks(at int64) {
 	s.waits.updateDueTimes()
 }
 
-// setClocks sets the alarms of clocks that were just restarted.
+// setClocks emits the alarms of clocks that were just restarted.
 func (d *decider) setClocks() {
 	d.s.evolvePart().eachClock(func(c pausableClock) {
 		if c.alarm.At = *c.due; c.alarm.At > 0 {

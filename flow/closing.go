@@ -14,19 +14,20 @@ import (
 type Closing struct {
 	Status TaskStatus // final status of the task
 	Error  string
-	Undone []UnitRange // units whose compensations have run, each range in descending order
+	Undone []UnitRange // units whose compensations have run; in a range the highest unit first
 	Final  bool        // finally has been entered
 	Scope  *Scope
 }
 
-// closingScope is the path of the first closing scope; a task that is retried may close again. No
-// other scope has such a path, because other paths contain the visit to which they belong.
+// closingScope is the path of the first closing scope. A task that is retried may close again; the
+// later paths have a number appended. No other scope has such a path, because other paths contain a
+// node and its visit.
 const closingScope = "~"
 
-// applyClosing starts the closing. All other work is over at this point.
+// applyClosing starts the closing. All other work has ended by then.
 func (s evolveState) applyClosing(e *Event) {
 	s.Root.cutActive(s.State, e.At)
-	if s.Closing != nil { // an event that does not fit
+	if s.Closing != nil { // the event does not fit the state
 		s.forgetScope(s.Closing.Scope, e.At)
 	}
 	s.Deadline, s.DeadlineLeft = 0, 0
@@ -48,8 +49,8 @@ func (s evolveState) applyClosing(e *Event) {
 	s.undoPart().unfoldUndo()
 }
 
-// closingInput returns the meaning of $input in a scope before a step has an input. In the closing
-// scope it is the data of the next step; elsewhere it is nil.
+// closingInput returns the value of $input for a step of the closing scope that has no input yet:
+// the data of the next step. In any other scope it returns nil.
 func (sc *Scope) closingInput() json.RawMessage {
 	if sc.task == nil || !sc.task.isClosingScope(sc) {
 		return nil
@@ -57,8 +58,8 @@ func (sc *Scope) closingInput() json.RawMessage {
 	return sc.task.Closing.nextStepInput(sc.task)
 }
 
-// nextStepInput returns the data of the next step in the closing scope, which is its input if it
-// has no prep: the unit to undo, or how the task ends.
+// nextStepInput returns the data of the next step in the closing scope: the unit to undo, or how
+// the task ends. A step without a prep gets this data as its input.
 func (c *Closing) nextStepInput(s *State) json.RawMessage {
 	if u, unit := s.undoPart().nextUndo(); u != nil {
 		b := expr.AppendQuote([]byte(`{"node":`), u.Node)
@@ -74,8 +75,8 @@ func (c *Closing) nextStepInput(s *State) json.RawMessage {
 	return append(b, '}')
 }
 
-// cutShort returns the status of a task whose closing is cut short. This is never completed,
-// because its finally might have failed.
+// cutShort returns the final status of a task whose closing is interrupted. It never returns
+// completed, because the interrupted finally might have failed.
 func (c *Closing) cutShort() TaskStatus {
 	if c.Status == TaskCompleted {
 		return TaskCanceled

@@ -13,22 +13,22 @@ const CodeMain = "main"
 // CodeResult is the key of shared that holds the result of the function.
 const CodeResult = "result"
 
-// FunctionService returns the service of a function that is a flow. Jobs, statistics and metrics
-// name it.
+// FunctionService returns the service name of a function that is a flow. Jobs, statistics and
+// metrics use that name.
 func FunctionService(function string) string { return "flow:" + function }
 
-// CodeStep is a step that a function has asked for, with its recorded result. The function is
-// called again after a crash; it gets the results of its recorded steps, in their order, and goes
-// on behind them.
+// CodeStep is a step that a function has requested, with its recorded result. After a crash the
+// function is called again. It gets the results of its recorded steps in their order, and continues
+// after the last one.
 type CodeStep struct {
-	Name string // name with the path of its branch in front
-	Use  int    // number of steps that had this name before it, plus one
+	Name string // name, after the path of its branch
+	Use  int    // 1 plus the number of earlier steps with this name
 	Kind CodeKind
-	Hash string // hash of its input; "" if it records none
+	Hash string // hash of the step's input; "" if no hash is recorded
 
 	Output    json.RawMessage
 	Error     string
-	Details   json.RawMessage // details of the error
+	Details   json.RawMessage // details of the error, as JSON
 	Tries     int
 	StartedAt int64
 	EndedAt   int64
@@ -41,16 +41,16 @@ type CodeKind string
 const (
 	CodeDo      CodeKind = "do"      // calls a function
 	CodeNow     CodeKind = "now"     // reads the clock
-	CodeVersion CodeKind = "version" // chooses between ways of the code
+	CodeVersion CodeKind = "version" // chooses between versions of the code
 	CodeUndo    CodeKind = "undo"    // undoes an earlier step
-	CodeRace    CodeKind = "race"    // chooses the branch that goes on; its output is the number of that
+	CodeRace    CodeKind = "race"    // selects the branch that wins; outputs its number
 	CodeSet     CodeKind = "set"     // sets a key of shared
 
 	CodeSleep    CodeKind = "sleep"    // waits for a time
 	CodeRetry    CodeKind = "retry"    // waits for the next try of a failed step
 	CodeSignal   CodeKind = "signal"   // waits for a signal
 	CodeApproval CodeKind = "approval" // waits for a decision
-	CodeCall     CodeKind = "call"     // waits for a job that the workers of a service carry out
+	CodeCall     CodeKind = "call"     // waits for a job of a service
 )
 
 // codeKinds are the kinds whose results a carrier reports.
@@ -59,10 +59,10 @@ var codeKinds = []CodeKind{CodeDo, CodeNow, CodeVersion, CodeUndo, CodeRace, Cod
 // waitKinds are the kinds of waits.
 var waitKinds = []CodeKind{CodeSleep, CodeRetry, CodeSignal, CodeApproval, CodeCall}
 
-// RecordSteps reports the results of steps of a function that is a flow, and begins waits of a
-// function that goes on in other branches. The results are visible to the function when they are
-// stored. Given is the number of the delivery: results of an older one are refused, because another
-// carrier has the function now.
+// RecordSteps reports results of steps of a function that is a flow. It also begins waits while
+// other branches of the function continue. The function sees the results after they are stored.
+// Given is the delivery number: a report with an older number is rejected, because another carrier
+// has the function now.
 type RecordSteps struct {
 	Address
 	Given int
@@ -74,8 +74,8 @@ type RecordSteps struct {
 type FunctionState struct {
 	Steps []CodeStep     // recorded steps in their order
 	Waits []*Step        // waits that have begun, in that order
-	Tries map[string]int // attempts of calls that ended without a result, by place
-	// input of a function that has begun anew; nil if that is the params
+	Tries map[string]int // attempts of calls that ended without a result, by CodeStep.Place
+	// NextInput is the input of a restarted function; nil if the input is the params.
 	NextInput json.RawMessage
 
 	index codeIndex
@@ -88,8 +88,8 @@ type codeIndex struct {
 	size   int             // bytes of their results
 }
 
-// codePlace identifies a recorded step of a scope. try is 0, or for a CodeRetry the number of tries
-// before it, because such a wait has the name and the use of its step.
+// codePlace identifies a recorded step of a scope. try is 0, except for a CodeRetry. Such a wait
+// has the name and use of its step, so try is the number of tries before the wait.
 type codePlace struct {
 	name     string
 	use, try int
@@ -127,10 +127,10 @@ func (c *RecordSteps) Bytes() (sum int) {
 
 func (s *CodeStep) resultBytes() int { return len(s.Output) + len(s.Error) + len(s.Details) }
 
-// codeMode is graphMode with one node, whose function asks for all other steps.
+// codeMode is graphMode with a single node, whose function requests all other steps.
 type codeMode struct{ graphMode }
 
-// linkScope also finds the recorded steps, and links the waits.
+// linkScope links the scope like graphMode, indexes the recorded steps, and links the waits.
 func (m codeMode) linkScope(s *State, sc *Scope) error {
 	sc.Function.indexSteps()
 	for _, st := range sc.Function.Waits {
@@ -165,7 +165,8 @@ func (m codeMode) isBusy(sc *Scope, retries bool) bool {
 		slices.ContainsFunc(sc.Function.Waits, func(st *Step) bool { return st.isBusy(retries) })
 }
 
-// applyStepEnded also ends the waits of the function. If that begins anew, its steps are forgotten.
+// applyStepEnded ends the function and its waits. If the function restarts, the recorded steps are
+// removed.
 func (m codeMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	if st := s.activeStep(e.Address()); st != nil && st.Key == CodeMain {
 		for _, wait := range sc.Function.Waits {
@@ -190,7 +191,7 @@ func (m codeMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
 	return m.graphMode.stepParams(sc, n)
 }
 
-// endSingle ends the function. It begins anew if it asked for that.
+// endSingle ends the function or a call. A function that asked for a restart restarts.
 func (m codeMode) endSingle(d *decider, st *Step) {
 	switch u := &st.Units[0]; {
 	case st.isCall():
@@ -211,7 +212,8 @@ func (m codeMode) deactivateStep(sc *Scope, st *Step, at int64) {
 	m.graphMode.deactivateStep(sc, st, at)
 }
 
-// setKept keeps nothing for a wait, which a function asks for again.
+// setKept stores the results of the function. Waits have none, because a function requests them
+// again.
 func (m codeMode) setKept(sc *Scope, n *PlanNode, k *Kept) {
 	if n.Key == CodeMain {
 		m.graphMode.setKept(sc, n, k)
@@ -243,8 +245,8 @@ func (f *FunctionState) indexSteps() {
 	}
 }
 
-// reopenScope forgets the last steps that failed, so that a retried task repeats them. Failures
-// that the function has gone on behind stay recorded.
+// reopenScope removes the failed steps at the end of the record, so that a retried task repeats
+// them. A failure that is followed by a later step stays recorded.
 func (m codeMode) reopenScope(sc *Scope, undone map[string]bool) {
 	m.graphMode.reopenScope(sc, undone)
 	f := sc.Function
@@ -257,13 +259,14 @@ func (m codeMode) reopenScope(sc *Scope, undone map[string]bool) {
 	f.indexSteps()
 }
 
-// isRepeatedOnRetry reports whether a retried task forgets the step if it is the last one.
+// isRepeatedOnRetry reports whether a retried task removes the step if nothing was recorded after
+// it.
 func (s *CodeStep) isRepeatedOnRetry() bool {
 	return s.Error != "" && s.Kind != CodeSignal || s.Kind == CodeRetry
 }
 
-// recordSteps stores results of a function's steps. A result that is recorded already changes
-// nothing: the answer to its first report was lost.
+// recordSteps stores results of a function's steps. A result that is already recorded changes
+// nothing, because the report may be a repetition whose first answer was lost.
 func recordSteps(d *decider, c RecordSteps) error {
 	st, u := d.attemptPart().deliverableAttempt(c.Address)
 	if u == nil || u.Live.Given != c.Given || !st.scope.Plan.Code {
@@ -315,7 +318,8 @@ func recordSteps(d *decider, c RecordSteps) error {
 	return nil
 }
 
-// checkStepNumber checks the number of the steps since the function began or began anew.
+// checkStepNumber rejects further steps if the function would exceed the limit since its start or
+// last restart.
 func checkStepNumber(d *decider, sc *Scope, more int) error {
 	if n := len(sc.Function.Steps) + len(sc.Function.Waits); n+more > d.limits.Steps {
 		return Errorf(Limit, "limit: the function has run %d steps, which is the most it may have; "+
@@ -327,7 +331,7 @@ func checkStepNumber(d *decider, sc *Scope, more int) error {
 // sharedKey returns the key of shared that a step sets.
 func sharedKey(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// recordedStep returns the recorded step of a place; it must exist.
+// recordedStep returns the recorded step at a place. The step must exist.
 func (sc *Scope) recordedStep(at codePlace) CodeStep {
 	return sc.Function.Steps[slices.IndexFunc(sc.Function.Steps, func(s CodeStep) bool { return s.codePlace() == at })]
 }
@@ -355,8 +359,8 @@ func checkCodeStep(d *decider, s *CodeStep) error {
 	return d.limits.checkValue("the details of the error of "+what, s.Details)
 }
 
-// applyRecorded adds a result. It proves that the carrier of the function is well, so earlier
-// losses of carriers no longer count.
+// applyRecorded adds a result to the function's state. The result proves that the carrier works, so
+// earlier losses of carriers no longer count.
 func (s *State) applyRecorded(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil || !sc.Plan.Code {
@@ -385,7 +389,8 @@ func (s *State) applyRecorded(e *Event) {
 	}
 }
 
-// Place returns the name of a step as users see it: name, or name#2 for its second use.
+// Place returns the name of a step as users see it: "name", or "name#2" for the second use of the
+// name.
 func (s *CodeStep) Place() string {
 	if s.Use < 2 {
 		return s.Name
@@ -393,7 +398,7 @@ func (s *CodeStep) Place() string {
 	return s.Name + "#" + strconv.Itoa(s.Use)
 }
 
-// recordedNode returns a node for a recorded step, which the plan does not have.
+// recordedNode returns a node for a recorded step. The plan has no such node.
 func recordedNode(e *Event) *PlanNode {
 	kind := Kind(e.Action)
 	switch CodeKind(e.Action) {

@@ -13,24 +13,25 @@ import (
 type CodeJob struct {
 	Exec      ExecType // how the job reaches its carrier; one of callTypes
 	Service   string
-	Func      string // function of the service; that of ChildTask is the name of a flow
+	Func      string // function of the service; for ChildTask the name of a flow
 	Input     json.RawMessage
 	Hash      string // hash of the input
 	Retries   int    // number of further attempts after a failure
-	PauseMS   int64  // pause before the first of them; each further one is twice as long
+	PauseMS   int64  // pause before the first retry; each further pause is twice as long
 	TimeoutMS int64  // timeout of an attempt; 0 for none
 }
 
-// callTypes are the types of jobs that a function may call for.
+// callTypes are the types of jobs that a function may request.
 var callTypes = []ExecType{ExecPush, ExecRemote, ExecQueue, ExecFunc, ExecExternal}
 
-// waitIsOver is the error of a call whose job has not ended in time. Functions know this text.
+// waitIsOver is the error of a call whose job has not ended in time. Clients of functions look for
+// exactly this text.
 const waitIsOver = "the time of the wait is over"
 
 // maxCallPauseMS is the maximum pause between two attempts of a call.
 const maxCallPauseMS = 60_000
 
-// checkCall rejects a call whose job cannot be made.
+// checkCall rejects a call whose job is invalid.
 func (j *CodeJob) checkCall(l Limits) error {
 	if j == nil {
 		return Errorf(Invalid, "has no job")
@@ -56,7 +57,7 @@ func (j *CodeJob) checkCall(l Limits) error {
 	return l.checkValue("its input", j.Input)
 }
 
-// callNode returns the node of a call, which the plan does not have.
+// callNode returns the node of a call. The plan has no such node.
 func callNode(name string, params json.RawMessage, p *waitParams) *PlanNode {
 	return &PlanNode{Key: name, Kind: KindExecutor, Single: true, Params: params, TimeoutMS: p.JobTimeoutMS,
 		Exec:  Exec{Type: p.Exec, Service: p.Service, Func: cmp.Or(p.Func, p.Service)},
@@ -68,8 +69,8 @@ func (st *Step) isCall() bool {
 	return st.scope.Plan.Code && st.Key != CodeMain && st.Node.Kind == KindExecutor
 }
 
-// firstAttempt returns the number of the first attempt of a unit. A call that a retried task
-// repeats continues the numbers of its earlier attempts, because their reports may still come.
+// firstAttempt returns the number of the first attempt of a unit. A repeated call continues the
+// numbers of its earlier attempts, because reports about those may still arrive.
 func (st *Step) firstAttempt() int {
 	if !st.isCall() {
 		return 1
@@ -92,7 +93,7 @@ func endCall(d *decider, st *Step) {
 	d.stepPart().finishStep(st, how)
 }
 
-// withdrawCalls withdraws the jobs of the calls below a place.
+// withdrawCalls withdraws the jobs of the calls whose names begin with the given place.
 func withdrawCalls(d *decider, sc *Scope, place string) {
 	for _, st := range sc.Function.Waits {
 		if strings.HasPrefix(st.Key, place) {
@@ -101,7 +102,7 @@ func withdrawCalls(d *decider, sc *Scope, place string) {
 	}
 }
 
-// cancelCalls ends the jobs of all calls, because the function will not go on behind them.
+// cancelCalls cancels the jobs of all calls, because the function will not continue after them.
 func cancelCalls(d *decider, sc *Scope) {
 	for _, st := range sc.Function.Waits {
 		for i := range st.Units {
@@ -114,8 +115,8 @@ func cancelCalls(d *decider, sc *Scope) {
 	}
 }
 
-// noteTries notes the attempts of a call that ends without a result. They count if a retried task
-// repeats it.
+// noteTries stores the number of attempts of a call that ends without a result. A retried task that
+// repeats the call continues from that number.
 func (sc *Scope) noteTries(st *Step) {
 	if st.isCall() {
 		sc.setTries(&CodeStep{Name: st.Key, Use: st.Visit, Tries: st.lastAttempt()})
@@ -125,7 +126,8 @@ func (sc *Scope) noteTries(st *Step) {
 // lastAttempt returns the number of the newest attempt of a call.
 func (st *Step) lastAttempt() int { return max(int(st.Units[0].Attempt), st.waitOf().Tries) }
 
-// noteRecordedTries does the same for a recorded call that is forgotten.
+// noteRecordedTries stores the number of attempts of a recorded call that is removed; see
+// noteTries.
 func (sc *Scope) noteRecordedTries(s *CodeStep) {
 	if s.Kind == CodeCall {
 		sc.setTries(s)
@@ -142,8 +144,8 @@ func (sc *Scope) setTries(s *CodeStep) {
 	sc.Function.Tries[s.Place()] = s.Tries
 }
 
-// enteredUses returns how many steps of a function have had a name, or math.MaxInt for a name from
-// before the function began anew.
+// enteredUses returns how many steps of a function have had a name. It returns math.MaxInt for a
+// name from before the last restart.
 func (sc *Scope) enteredUses(name string) int {
 	for _, st := range sc.Function.Waits {
 		if st.Key == name {

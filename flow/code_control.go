@@ -9,31 +9,32 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ErrCodeStops is the answer to recorded steps behind which the function must not go on for now:
-// the task is paused, or ends when nothing is in flight.
+// ErrCodeStops is the answer to recorded steps when the function must not continue now. The task is
+// paused, or ends when nothing is in flight.
 var ErrCodeStops = &Error{Conflict, "the results are stored, but the function may not go on now"}
 
 // codeStops reports whether functions must stop at their next step: the task is paused, or ends
 // when nothing is in flight.
 func (s *State) codeStops() bool { return s.Paused() || s.isCanceling() }
 
-// CodeStops reports whether the function of an attempt must stop behind its recorded steps.
+// CodeStops reports whether the function of an attempt must stop after its recorded steps.
 func (s *State) CodeStops(a Address) bool {
 	_, u := s.findAttempt(a)
 	return u != nil && s.codeStops() && !u.Live.Undoes
 }
 
-// GivenUp is the reason why the carrier of a function has given it up.
+// GivenUp says why the carrier of a function has returned the attempt before the end of the
+// function.
 type GivenUp struct {
 	Reason string
-	Waits  []CodeWait // with HeldWaiting: all waits that the function has not got the results of
-	// the function begins anew, without its recorded steps and for no Reason; its input is the
-	// output of the report
+	Waits  []CodeWait // with HeldWaiting: all waits whose results the function does not have
+	// Restarts is set if the function starts again without its recorded steps. The output of the
+	// report is the new input. Reason is "" then.
 	Restarts bool
 }
 
-// holdAttempt takes a function from its carrier that has given it up. It is delivered again when
-// the task is resumed, retried or loaded by another life of a member.
+// holdAttempt takes a function away from the carrier that returned it. The function is delivered
+// again when the task is resumed, retried, or loaded by another incarnation of a member.
 func holdAttempt(d *decider, st *Step, u *Unit, c Report) error {
 	switch {
 	case u.Live.Carrier == "" || c.Given != u.Live.Given:
@@ -53,11 +54,11 @@ func holdAttempt(d *decider, st *Step, u *Unit, c Report) error {
 	return nil
 }
 
-// ActionRestart is the action of a function that begins anew.
+// ActionRestart is the action of a function that restarts.
 const ActionRestart = "restart"
 
-// restartFunction ends a visit of the function. The next one has an empty history and another
-// input. A function that restarts without a step would do so forever.
+// restartFunction ends a visit of the function. The next visit has an empty record and another
+// input. A function that restarts without recording a step fails, because it would restart forever.
 func restartFunction(d *decider, st *Step, u *Unit, c Report) error {
 	c.GivenUp = nil
 	if err := checkRestart(d, st, c.Output); err != nil {
@@ -81,8 +82,8 @@ func checkRestart(d *decider, st *Step, input json.RawMessage) error {
 	return err
 }
 
-// restartMark begins the names of the steps of a function after it began anew. Behind it are the
-// number of the visit of its node and a slash.
+// restartMark begins the step names of a function that has restarted. The visit of its node and a
+// slash follow.
 const restartMark = "~"
 
 // RestartPrefix returns the prefix of the recorded names of the steps of a function.
@@ -94,7 +95,8 @@ func (j *Job) RestartPrefix() string {
 	return restartMark + strconv.Itoa(visit) + "/"
 }
 
-// TrimRestartPrefix returns the name of a step as the function knows it.
+// TrimRestartPrefix returns the name of a step without the prefix of a restart, as the function
+// knows the step.
 func TrimRestartPrefix(name string) string {
 	if strings.HasPrefix(name, restartMark) {
 		_, name, _ = strings.Cut(name, "/")
@@ -102,7 +104,8 @@ func TrimRestartPrefix(name string) string {
 	return name
 }
 
-// restartNumber returns the visit of the function at which a name was given; 1 for the first.
+// restartNumber returns the visit of the function in which a step name was recorded; 1 for the
+// first visit.
 func restartNumber(name string) int {
 	number, _, _ := strings.Cut(strings.TrimPrefix(name, restartMark), "/")
 	n, err := strconv.Atoi(number)
@@ -112,10 +115,12 @@ func restartNumber(name string) int {
 	return n
 }
 
-// HeldPaused is the reason of a function that stopped at a step because its task is paused.
+// HeldPaused is the reason for holding a function that stopped at a step because its task is
+// paused.
 const HeldPaused = "the task is paused"
 
-// releaseHeld delivers the held functions of a scope again. which selects them by their reason.
+// releaseHeld delivers held functions of a scope again: those for whose reason which returns true.
+// It reports whether there was one.
 func releaseHeld(d *decider, sc *Scope, which func(reason string) bool) (released bool) {
 	for _, st := range sc.Active() {
 		for i := range st.Units {
@@ -133,15 +138,16 @@ func releaseHeld(d *decider, sc *Scope, which func(reason string) bool) (release
 	return released
 }
 
-// ReleaseFunction reports that a carrier may be there for a function that nothing had, with the
-// delivery number Given. The function is delivered again. The answer is Busy while the task does
+// ReleaseFunction reports that a carrier may exist for a function that had none. Given is the
+// delivery number of the function, which is delivered again. The answer is Busy while the task does
 // not know yet that the function is held.
 type ReleaseFunction struct {
 	Address
 	Given int
 }
 
-// releaseFunction delivers a held function again. In a paused task it waits until that is resumed.
+// releaseFunction delivers a held function again. In a paused task the function stays held until
+// the task is resumed.
 func releaseFunction(d *decider, c ReleaseFunction) error {
 	st, u := d.s.findAttempt(c.Address)
 	switch {
@@ -159,23 +165,24 @@ func releaseFunction(d *decider, c ReleaseFunction) error {
 	return nil
 }
 
-// isAnyReason selects the functions that may go on when something outside their tasks has changed.
+// isAnyReason selects the held functions that may continue when something outside their tasks has
+// changed.
 func isAnyReason(reason string) bool { return reason != HeldWaiting }
 
-// isHeldHere reports whether a held function keeps its task loaded, because something other than
-// its task may release it.
+// isHeldHere reports whether a held function keeps its task in memory. This is so if something
+// other than the task may release the function.
 func isHeldHere(reason string) bool { return reason != "" && reason != HeldWaiting }
 
 func isPauseReason(reason string) bool { return reason == HeldPaused }
 
-// hasUndone reports whether the function has undone steps.
+// hasUndone reports whether the function has recorded an undo step.
 func (sc *Scope) hasUndone() bool {
 	return sc.Function != nil && slices.ContainsFunc(sc.Function.Steps, func(s CodeStep) bool { return s.Kind == CodeUndo })
 }
 
-// undoFunction takes the function of the root from its carrier and calls it again to undo its work.
-// Then the task ends with the error, or as canceled without one. It returns false if there is
-// nothing to call.
+// undoFunction takes the function of the root from its carrier and calls the function again to undo
+// its work. Then the task ends with the error, or as canceled if the error is "". It returns false
+// if there is nothing to call.
 func undoFunction(d *decider, failure string) bool {
 	st := d.s.Root.Step
 	if !d.s.Root.Plan.Code || d.s.Closing != nil || st == nil || d.s.Permits.Waits() {
@@ -186,7 +193,7 @@ func undoFunction(d *decider, failure string) bool {
 		return false
 	}
 	if isAbsent(u.Live.Held) && len(d.s.Root.Function.Steps) == 0 {
-		return false // it may never have run
+		return false // the function may never have run
 	}
 	if d.s.CancelAt == 0 {
 		paused := d.s.Paused()
@@ -200,17 +207,18 @@ func undoFunction(d *decider, failure string) bool {
 	return true
 }
 
-// HeldAbsent begins the reason of a function that no member and no worker has.
+// HeldAbsent begins the reason for holding a function that neither a member nor a worker offers.
 const HeldAbsent = "no program and no attached worker has the flow "
 
-// canReplay reports whether a function that is held for a reason may be called again.
+// canReplay reports whether a function that is held for the given reason may be called again.
 func canReplay(held string) bool {
 	return held == "" || held == HeldPaused || held == HeldWaiting || isAbsent(held)
 }
 
 func isAbsent(held string) bool { return strings.HasPrefix(held, HeldAbsent) }
 
-// requeueToUndo takes a function from its carrier and delivers it again, with the order to undo.
+// requeueToUndo takes a function from its carrier and delivers it again. The new delivery asks for
+// the undo of its work.
 func requeueToUndo(d *decider, st *Step, u *Unit) {
 	a := st.Address()
 	a.Attempt = int(u.Attempt)
@@ -231,15 +239,15 @@ func mustUndo(st *Step, u *Unit) bool {
 	return st.scope.Plan.Code && st.Key == CodeMain && len(st.scope.Function.Steps) > 0 && !u.Live.Undoes && canReplay(u.Live.Held)
 }
 
-// ReplayedCall is what a function is called with to repeat its recorded steps.
+// ReplayedCall is the input of a function, with the recorded steps to repeat.
 type ReplayedCall struct {
 	Key   string // idempotency key of its job
 	Input json.RawMessage
 	Steps []CodeStep
 }
 
-// ReplayedCall returns that of the function of a task, which may have ended. It returns false if
-// the flow is no function.
+// ReplayedCall returns the input and recorded steps of the task's function. The task may have
+// ended. It returns false if the flow is not a function.
 func (s *State) ReplayedCall() (c ReplayedCall, ok bool) {
 	sc := s.Root
 	if !sc.Plan.Code {

@@ -9,42 +9,42 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// onlyWaits reports whether the function has been given up until one of its waits ends.
+// onlyWaits reports whether the carrier has returned the function until one of its waits ends.
 func (sc *Scope) onlyWaits() bool {
 	return sc.Step != nil && len(sc.Step.Units) == 1 && sc.Step.Units[0].Live != nil && sc.Step.Units[0].Live.Held == HeldWaiting
 }
 
-// HeldWaiting is the reason of a function that is given up because it only waits. It is delivered
-// again when one of its waits ends.
+// HeldWaiting is the reason for holding a function that only waits. The function is delivered again
+// when one of its waits ends.
 const HeldWaiting = "it waits"
 
-// CodeWait is a wait that a function asks for. It ends with a recorded step.
+// CodeWait is a wait that a function requests. The end of the wait becomes a recorded step.
 type CodeWait struct {
-	Name string // as that of a CodeStep
+	Name string // as in CodeStep
 	Use  int
 	Kind CodeKind
-	Key  string // key that ends a signal or an approval
-	MS   int64  // its duration, or the timeout of a signal or an approval; 0 for none
-	// CodeApproval: its question, in the form of QuestionParams, with values to show
+	Key  string // key of shared whose signal or answer ends the wait
+	MS   int64  // duration of a sleep, or timeout of a signal or an approval; 0 for none
+	// Question is set for CodeApproval: the form of QuestionParams, with values to show.
 	Question json.RawMessage
 
 	Tries int    // CodeRetry: number of tries so far
-	Error string // CodeRetry: the error of the last one
+	Error string // CodeRetry: error of the last try
 
-	Job *CodeJob // CodeCall: the job that it waits for; nil for other kinds
+	Job *CodeJob // CodeCall: job to wait for; nil for other kinds
 }
 
-// waitParams are the params of the step of a wait. Its node is made from them.
+// waitParams are the params of a wait's step. waitNode builds the node from them.
 type waitParams struct {
 	Wait      CodeKind `json:"wait"`
 	Signal    string   `json:"signal_key,omitempty"`
 	Approval  string   `json:"approval_key,omitempty"`
 	Title     string   `json:"title,omitempty"`
 	TimeoutMS int64    `json:"timeout_ms,omitempty"`
-	Tries     int      `json:"tries,omitempty"` // of a call: attempts before it began
+	Tries     int      `json:"tries,omitempty"` // call: number of attempts before this wait
 	Error     string   `json:"error,omitempty"`
 
-	// of a call
+	// The following fields are set for calls.
 	Exec         ExecType `json:"exec_type,omitempty"`
 	Service      string   `json:"service,omitempty"`
 	Func         string   `json:"func,omitempty"`
@@ -57,7 +57,7 @@ type waitParams struct {
 func (p waitParams) encodeParams() json.RawMessage {
 	raw, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // it has texts and numbers only
+		panic(err) // texts and numbers can always be encoded
 	}
 	return raw
 }
@@ -102,7 +102,7 @@ func waitBytes(waits []CodeWait) (sum int) {
 	return sum
 }
 
-// Bytes returns the size of the questions and inputs of a function that was given up.
+// Bytes returns the size of the questions and inputs that the function waits with; 0 for nil.
 func (g *GivenUp) Bytes() int {
 	if g == nil {
 		return 0
@@ -110,7 +110,7 @@ func (g *GivenUp) Bytes() int {
 	return waitBytes(g.Waits)
 }
 
-// checkContent rejects a question that cannot be shown, and a call whose job cannot be made.
+// checkContent rejects a question that cannot be shown, and a call whose job is invalid.
 func (w *CodeWait) checkContent(l Limits) error {
 	if w.Kind == CodeCall {
 		return w.Job.checkCall(l)
@@ -133,10 +133,10 @@ func (w *CodeWait) checkContent(l Limits) error {
 	return nil
 }
 
-// waitNode returns the node of a wait, which the plan does not have.
+// waitNode returns the node of a wait. The plan has no such node.
 func waitNode(name string, params json.RawMessage) *PlanNode {
 	var p waitParams
-	_ = json.Unmarshal(params, &p) // a journal that is damaged has a timer here
+	_ = json.Unmarshal(params, &p) // for a damaged journal the node is a timer
 	n := &PlanNode{Key: name, Kind: KindTimer, Params: params, TimeoutMS: p.TimeoutMS}
 	switch p.Wait {
 	case CodeRetry:
@@ -157,7 +157,7 @@ func (st *Step) waitOf() (p waitParams) {
 	return p
 }
 
-// holdWaiting begins the waits of a function and takes it from its carrier. If one of them has
+// holdWaiting begins the waits of a function and takes it from its carrier. If one of the waits has
 // ended meanwhile, the function is delivered again at once.
 func holdWaiting(d *decider, st *Step, u *Unit, c Report) error {
 	sc, waits := st.scope, c.GivenUp.Waits
@@ -184,9 +184,9 @@ func holdWaiting(d *decider, st *Step, u *Unit, c Report) error {
 	return nil
 }
 
-// beginWaits begins the waits that are neither active nor over. A carrier that has the function
-// gets the ends of those that are recorded, because it may not know them. A task that is being
-// canceled begins none: its function stops.
+// beginWaits begins the waits that are neither active nor over. Ends that are already recorded are
+// sent to the carrier again, because it may not know them. If the task is being canceled, no wait
+// begins and the function stops.
 func beginWaits(d *decider, sc *Scope, waits []CodeWait) {
 	if len(waits) == 0 {
 		return
@@ -205,7 +205,7 @@ func beginWaits(d *decider, sc *Scope, waits []CodeWait) {
 	}
 }
 
-// isDecided reports whether a name belongs to a branch of a race that has its winner.
+// isDecided reports whether a name belongs to a branch of a race that already has its winner.
 func (c *codeIndex) isDecided(name string) bool {
 	for i := 0; len(c.races) > 0 && i < len(name); i++ {
 		if name[i] == '/' && c.races[name[:i]] {
@@ -219,7 +219,7 @@ func (w *CodeWait) codePlace() codePlace {
 	return (&CodeStep{Name: w.Name, Use: w.Use, Kind: w.Kind, Tries: w.Tries}).codePlace()
 }
 
-// checkWaits rejects waits that cannot begin.
+// checkWaits rejects waits that cannot begin: invalid ones, or too many.
 func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 	if len(waits) == 0 {
 		return nil
@@ -267,7 +267,8 @@ func checkWaits(d *decider, sc *Scope, waits []CodeWait) error {
 	return checkStepNumber(d, sc, fresh)
 }
 
-// activeUses returns which uses of the names of some waits are active, by name; 0 for none.
+// activeUses returns the use of the active wait for each name; 0 if no wait with that name is
+// active.
 func (sc *Scope) activeUses(waits []CodeWait) map[string]int {
 	uses := make(map[string]int, len(waits))
 	for i := range waits {
@@ -281,7 +282,7 @@ func (sc *Scope) activeUses(waits []CodeWait) map[string]int {
 	return uses
 }
 
-// beginWait begins a wait. It ends at once if its time is over or its signal is there.
+// beginWait begins a wait. The wait ends at once if its time has passed or its signal is stored.
 func beginWait(d *decider, sc *Scope, w *CodeWait) {
 	e := Event{Type: WaitStarted, Scope: sc.Path, Node: w.Name, Visit: w.Use, Action: string(w.Kind)}
 	if w.Kind == CodeCall {
@@ -326,7 +327,7 @@ func (s evolveState) applyWaitStarted(e *Event) {
 	s.takeSignal(st)
 }
 
-// withdrawWaits ends the waits below a place without results.
+// withdrawWaits ends the waits whose names begin with the given place. No results are recorded.
 func (s evolveState) withdrawWaits(sc *Scope, place string, at int64) {
 	sc.Function.Waits = slices.Clone(sc.Function.Waits)
 	sc.Function.Waits = slices.DeleteFunc(sc.Function.Waits, func(st *Step) bool {
@@ -338,7 +339,8 @@ func (s evolveState) withdrawWaits(sc *Scope, place string, at int64) {
 	})
 }
 
-// endWait records the result of a wait. It delivers the function again, or informs its carrier.
+// endWait records the result of a wait. Then it delivers the function again, or informs the carrier
+// that has the function.
 func endWait(d *decider, st *Step, how stepOutcome) {
 	sc, p := st.scope, st.waitOf()
 	e := Event{Type: StepRecorded, Scope: sc.Path, Node: st.Key, Visit: st.Visit, Action: string(p.Wait),
@@ -354,8 +356,7 @@ func endWait(d *decider, st *Step, how stepOutcome) {
 	goOnBehindWait(d, sc)
 }
 
-// informCarrier gives the end of a wait to the carrier of a function that goes on in other
-// branches.
+// informCarrier sends the end of a wait to the carrier of a function whose other branches continue.
 func (d *decider) informCarrier(sc *Scope, ended CodeStep) {
 	st := sc.Step
 	if st == nil || len(st.Units) != 1 || st.Units[0].Live == nil {
@@ -368,7 +369,7 @@ func (d *decider) informCarrier(sc *Scope, ended CodeStep) {
 	}
 }
 
-// goOnBehindWait delivers a function that was given up until a wait ends.
+// goOnBehindWait delivers a function again that was held until a wait ends.
 func goOnBehindWait(d *decider, sc *Scope) {
 	if !sc.onlyWaits() || d.s.codeStops() {
 		return

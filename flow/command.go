@@ -2,20 +2,21 @@ package flow
 
 import "encoding/json"
 
-// Command is a request to a task, which Decide answers.
+// Command is a request to a task. Decide handles commands.
 type Command interface{ isCommand() }
 
-// Env holds what every command carries along, because the core has no clock and no identity of its
-// own.
+// Env holds the data that every decision needs from outside, because the core has no clock and no
+// identity.
 type Env struct {
 	Now int64 // Unix milliseconds, by the clock of the store
-	// incarnation of the deciding member, which becomes the carrier of dispatched attempts
+	// Member is the incarnation of the deciding member, which becomes the carrier of dispatched
+	// attempts.
 	Member  string
 	Request string // id of the request, "" if none; a repeated id has no second effect
 	Limits  Limits
-	Buffer  []Event // buffer that the decision may use for its events
-	// number of attempts after which the decision starts no more nodes of a dag and leaves them to
-	// Proceed; 0 means no limit
+	Buffer  []Event // memory that the decision may use for its events
+	// Most is the number of attempts after which the decision starts no more nodes of a dag.
+	// Proceed starts the rest. 0 means no limit.
 	Most int
 	// Refer returns the replacement for a value that the decision has created: a reference, if the
 	// value is large, or the value with a reference inside. The caller must store the referenced
@@ -30,19 +31,19 @@ type (
 	// beginning.
 	Start struct {
 		Version string
-		Params  json.RawMessage // object, or nil
+		Params  json.RawMessage // an object, or nil
 		Fork    *Fork           // nil to start from the beginning
 		Origin  string          // "" if none
-		Traced  *Traced         // nil if the task has its own trace
+		Traced  *Traced         // nil if the task has a trace of its own
 		Apart   bool            // see BegunApart
 
 		checked bool // Fit has accepted the command
 	}
-	// Signal sets a key of the task's shared state and wakes the steps that wait for it. A task
-	// accepts it after its end, too.
+	// Signal sets a key of the task's shared state and wakes the steps that wait for that key. A
+	// task accepts signals after its end, too.
 	//
-	// If Alive is set, a task that has completed or was canceled rejects it. A failed task accepts
-	// it, because it may be retried and read the signal then.
+	// If Alive is set, a task that has completed or was canceled rejects the signal. A failed task
+	// accepts it, because a retry may read the signal.
 	Signal struct {
 		Key   string
 		Value json.RawMessage
@@ -82,7 +83,7 @@ type (
 		Items   []json.RawMessage
 		Route   string
 	}
-	// Pause prevents new work from starting; attempts in flight go on. The timeouts of the task,
+	// Pause prevents new work from starting. Attempts in flight continue. The timeouts of the task,
 	// and of steps that wait for a person, stop.
 	Pause struct{}
 	// Resume ends a Pause.
@@ -128,22 +129,23 @@ type (
 		Address
 		Output json.RawMessage
 		Error  string
-		// additional data of the error: any JSON, stored with the attempt
+		// Details is additional data of the error: any JSON, stored with the attempt.
 		Details json.RawMessage
-		// list of measurements from the program, stored with the attempt
+		// Metrics is the program's list of measurements, stored with the attempt.
 		Metrics     json.RawMessage
 		Worker, URL string
 		Token       string
-		// external jobs that were started and must end first, each with Service, ID and Data;
-		// without an Output their outputs become that of the attempt
+		// Deferred lists external jobs that must end first, each with Service, ID and Data. Without
+		// an Output, the outputs of these jobs become the output of the attempt.
 		Deferred []External
-		// set if the carrier of a function that is a flow has given it up before its end
+		// GivenUp is set if the carrier of a function that is a flow returns the attempt before the
+		// function ended.
 		GivenUp  *GivenUp
 		Fatal    bool // a retry cannot succeed
 		TimedOut bool
 		Log      bool
-		// sent by an outside worker: can only end a queue attempt; without visit and attempt it
-		// ends the currently held one
+		// Poller is set for reports of outside workers, which can only end a queue attempt. Without
+		// visit and attempt, the report ends the attempt that is currently held.
 		Poller bool
 		Direct bool // sent by a user: can only end a direct attempt
 		// Lost means that the attempt is no longer carried out, because its carrier is gone. The
@@ -160,34 +162,34 @@ type (
 	}
 )
 
-// Reports are several reports at once. Their effect is that of one after the other, except that
-// freed places are filled once for all of them. A report that would be rejected changes nothing.
-// There are at most MaxReports.
+// Reports are several reports in one command. The effect is that of one report after the other,
+// except that freed places are filled once at the end. A report that would be rejected changes
+// nothing. A command holds at most MaxReports.
 type Reports []Report
 
 // MaxReports is the maximum number of reports per decision.
 const MaxReports = 256
 
-// Signs are the signs of life of a worker that reports for itself and not for each job, in Unix
-// milliseconds; 0 means none.
+// Signs are the signs of life of a worker that reports for itself and not for each job. Times are
+// Unix milliseconds; 0 means none.
 type Signs struct {
-	Heard  int64 // last contact
-	Joined int64 // time of registration; jobs that it held before are gone
-	Polled int64 // last request for jobs
+	Heard  int64 // last contact with the worker
+	Joined int64 // time of registration; jobs that the worker held before are lost
+	Polled int64 // last request of the worker for jobs
 }
 
-// Return describes attached workers whose member is gone: the jobs that they may bring to another
-// member.
+// Return describes which jobs attached workers may bring to another member after their own member
+// is gone.
 type Return struct {
-	Grace int64 // how long to wait for them, in milliseconds; 0 means not at all
-	// services that push workers offer; a push job of another service can only be at an attached
-	// worker
+	Grace int64 // time to wait for these workers in milliseconds; 0 means no wait
+	// Pushed lists the services that push workers offer. A push job of another service can only be
+	// at an attached worker.
 	Pushed []string
 }
 
-// Departure is the time when a member left, with its incarnation. If Left is set, the member left
-// in order: it has nothing in flight with push workers, because it waited for those jobs or gave
-// them back.
+// Departure is the time when a member left, with its incarnation. Left is set after an orderly
+// leave. Such a member has nothing in flight with push workers: it waited for those jobs or
+// returned them.
 type Departure struct {
 	Member string
 	At     int64
@@ -205,7 +207,7 @@ type (
 		Signs      Signs
 		Visibility int64
 	}
-	// Proceed continues a decision that was cut because of its length. Waits means that steps may
+	// Proceed continues a decision that was cut because of its length. Waits is set if steps may
 	// wait for values that are present.
 	Proceed struct{ Waits bool }
 	// Begin reports that the carrier, a member with the given incarnation, now carries out an
@@ -224,8 +226,8 @@ type (
 		Address
 		At int64
 	}
-	// Inquire asks, for the member with the given incarnation, whether it still is the carrier of
-	// an attempt with delivery number Given. The answer ErrOver means that it is not.
+	// Inquire asks whether the member with the given incarnation still is the carrier of an attempt
+	// with delivery number Given. The answer ErrOver means no.
 	Inquire struct {
 		Address
 		Carrier string
@@ -280,7 +282,7 @@ type (
 		Address
 		Key string
 	}
-	// FailStep ends a step that the engine cannot carry out (reason `internal`).
+	// FailStep ends a step that the engine cannot carry out. The error text begins with "internal".
 	FailStep struct {
 		Address
 		Error string

@@ -9,12 +9,12 @@ import (
 // host that the member's operator allows.
 type Container struct {
 	Image string `json:"image"`
-	// when to fetch the image; "" means when it is missing
+	// Pull says when to fetch the image; "" means when it is missing.
 	Pull string `json:"pull,omitempty"`
-	// none, bridge, or the name of a network of the host; "" means the host's default
+	// Network is none, bridge, or the name of a network of the host; "" means the host's default.
 	Network  string  `json:"network,omitempty"`
-	User     string  `json:"user,omitempty"`      // "" for that of the image
-	GPUs     int     `json:"gpus,omitempty"`      // number of graphics processors of the host
+	User     string  `json:"user,omitempty"`      // "" for the user of the image
+	GPUs     int     `json:"gpus,omitempty"`      // number of graphics processors; AllGPUs for all
 	Mounts   []Mount `json:"mounts,omitempty"`    // folders and files of the member's host
 	CPUs     int64   `json:"milli_cpu,omitempty"` // limit in thousandths of a processor; 0 if none
 	Memory   int64   `json:"memory,omitempty"`    // limit in bytes; 0 if none
@@ -37,7 +37,7 @@ const (
 
 	NetworkNone   = "none"
 	NetworkBridge = "bridge"
-	NetworkHost   = "host" // given to a container only if the operator allows it
+	NetworkHost   = "host" // allowed only if the operator permits it
 )
 
 // AllGPUs requests all graphics processors of the host.

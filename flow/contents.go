@@ -11,9 +11,9 @@ import (
 )
 
 // Contents resolves references. A large value may be stored elsewhere. Then a small value that no
-// user can write, the reference, takes its place in the task. It is resolved only where a decision
-// depends on the content. The same reference always has the same content, so a repeated decision
-// has the same result.
+// user can write, the reference, replaces the large value in the task. A reference is resolved only
+// where a decision depends on the content. The same reference always has the same content, so a
+// repeated decision has the same result.
 type Contents interface {
 	// Open returns the content of a value that is a reference, and any other value unchanged.
 	Open(v json.RawMessage) (json.RawMessage, error)

@@ -12,9 +12,9 @@ import (
 )
 
 // Control params are the params that a node itself uses: how long it waits, for which key, and
-// which branches it has. Only the definition of the node sets them, by a value or a reference;
-// params of the task or the scope never do. With the pocketflow profile the params of the task win,
-// as all its params do.
+// which branches it has. They come only from the definition of the node, as a value or a reference.
+// Params of the task or the scope never set them. With the pocketflow profile the params of the
+// task take precedence, as for all its params.
 const (
 	paramDelay    = "delay_ms"
 	paramTimeout  = "timeout_ms"

@@ -23,14 +23,14 @@ type decider struct {
 	expectedEvents int            // expected number of events, a guess
 	effort         int            // work units of conditions and expressions
 	pending        []pendingStart // places where work may be able to start
-	// attempts that must fail, because their variables cannot be filled in
+	// unfilled lists attempts that must fail, because their variables cannot be filled in.
 	unfilled        []Address
 	tallies         []Tally
 	approvals       approvalLog
 	startedAttempts int     // number of started attempts
-	restarts        bool    // the function that is reported begins anew
-	attemptsCapped  bool    // a dag has nodes that were not started because of Env.Most
-	continuation    Command // continues the work for which this decision has no room
+	restarts        bool    // the function whose report is handled restarts
+	attemptsCapped  bool    // Env.Most left nodes of a dag unstarted
+	continuation    Command // continues work that did not fit into this decision
 }
 
 // pendingStart is a step whose units may start, or a scope in which a step may start.
@@ -51,7 +51,7 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 	}
 	d := &decider{s: s, env: env, limits: env.Limits.OrDefault(), events: env.Buffer[:0], expectedEvents: 2}
 	s.waits.log = &d.approvals
-	s.lost.takeError() // errors left by earlier reads
+	s.lost.takeError() // discards errors of earlier reads
 	defer func() { s.waits.log = nil }()
 	if err := d.handleCommand(c); err != nil {
 		return Decision{}, err
@@ -72,8 +72,8 @@ func Decide(s *State, c Command, env Env) (Decision, error) {
 		Effort: d.effort, More: d.continuation}, nil
 }
 
-// handleCommand decides about the command itself. startPending then starts the work that may start
-// because of it.
+// handleCommand decides about the command alone. startPending then starts the work that the command
+// made possible.
 func (d *decider) handleCommand(c Command) error {
 	if start, ok := c.(Start); ok {
 		return d.taskPart().startTask(start)
@@ -228,8 +228,8 @@ func (d *decider) isFull() bool { return len(d.events) >= d.limits.Events || d.e
 // hasStartedEnough reports whether the decision has started as many attempts as it may.
 func (d *decider) hasStartedEnough() bool { return d.env.Most > 0 && d.startedAttempts >= d.env.Most }
 
-// beginNext starts the next node of a scope: the node at its cursor, or the first node of a dag
-// that is ready. During a gentle cancel nothing new begins.
+// beginNext starts the next node of a scope: the node at the cursor, or the first ready node of a
+// dag. During a gentle cancel no node begins.
 func (d *decider) beginNext(sc *Scope) {
 	if d.s.isCanceling() {
 		return
@@ -249,8 +249,8 @@ func (d *decider) beginNext(sc *Scope) {
 // queueScope queues a scope in which work may be able to start.
 func (d *decider) queueScope(sc *Scope) { d.pending = append(d.pending, pendingStart{sc: sc}) }
 
-// queueStep queues a step of which more units may be able to start. It skips a step that is already
-// the last entry.
+// queueStep queues a step that may be able to start more units. A step that is already the last
+// entry is not added again.
 func (d *decider) queueStep(st *Step) {
 	w := pendingStart{st.scope, st}
 	if n := len(d.pending); n == 0 || d.pending[n-1] != w {
@@ -306,7 +306,7 @@ func (d taskDecider) startTask(c Start) error {
 	return nil
 }
 
-// signalTask writes into the shared of the root in any state of the task. A step that is entered
+// signalTask sets a key in the shared of the root, in any state of the task. A step that is entered
 // later finds the value there.
 func (d signalDecider) signalTask(c Signal) error {
 	if err := checkSharedKey(c.Key); err != nil {
@@ -364,9 +364,9 @@ func (d *decider) wakeWaiting() {
 	}
 }
 
-// cancelTask handles three commands: end the task now, end it when nothing is in flight any more
-// (Gently), and end a closing task although not everything was undone (Force). A task that has
-// ended stays as it is. A function undoes its work first; only Force ends that.
+// cancelTask ends the task in one of three ways. By default the task ends now. With Gently it ends
+// when nothing is in flight. With Force a closing task ends, although not everything was undone. An
+// ended task stays as it is. A function undoes its work first, unless Force is set.
 func (d taskDecider) cancelTask(c Cancel) error {
 	switch closing := d.s.Closing; {
 	case d.s.Status.Ended():
@@ -382,7 +382,7 @@ func (d taskDecider) cancelTask(c Cancel) error {
 			d.setClocks()
 		}
 		d.cancelUnbegun(d.s.actingScope())
-		d.queueAll() // with the pgflow profile this continues retries that a pause held back
+		d.queueAll() // with the pgflow profile, retries that a pause held back continue
 	case !c.Force && d.s.undoesFunction():
 	case !c.Gently && undoFunction(d.decider, ""):
 	case !c.Gently:
@@ -399,7 +399,7 @@ func (d taskDecider) afterCancel() {
 	}
 }
 
-// endCanceledTask ends a task that was to end when nothing is in flight any more.
+// endCanceledTask ends a task whose cancel waited until nothing was in flight.
 func (d taskDecider) endCanceledTask() {
 	if d.s.CancelError != "" {
 		d.endTask(TaskFailed, d.s.CancelError)
@@ -435,7 +435,7 @@ func (d taskDecider) endTask(status TaskStatus, text string) {
 	d.queueScope(d.s.Closing.Scope)
 }
 
-// pruneAll removes data that is kept apart from the task, for a scope whose steps will be cut.
+// pruneAll emits a Prune for each composite step of a scope whose steps will be cut.
 func (d *decider) pruneAll(sc *Scope) {
 	for _, st := range sc.Active() {
 		if st.Node.isComposite() {
@@ -444,9 +444,8 @@ func (d *decider) pruneAll(sc *Scope) {
 	}
 }
 
-// retryTask makes a failed task continue where it failed. A graph that has undone steps cannot
-// continue, because its cursor is behind them. A dag can run undone steps again, if they are in its
-// root.
+// retryTask continues a failed task where it failed. A graph that has undone steps cannot continue,
+// because its cursor is after them. A dag can run undone steps again, if they are in the root.
 func (d taskDecider) retryTask(cmd RetryTask) error {
 	switch c := d.s.Closing; {
 	case !d.s.Status.Ended() && d.s.Root != nil && !d.s.Paused() && releaseHeld(d.decider, d.s.actingScope(), isAnyReason):
@@ -468,7 +467,7 @@ func (d taskDecider) retryTask(cmd RetryTask) error {
 		d.pruneAll(c.Scope)
 	}
 	d.emitEvent(Event{Type: TaskRetried, Node: cmd.Node, Permits: d.s.Plan.taskPermits(d.s.Params)})
-	if d.s.Paused() { // a retry implies that the task is to go on
+	if d.s.Paused() { // a retry also resumes the task
 		d.emitEvent(Event{Type: TaskResumed})
 	}
 	if d.s.Deadline > 0 {
@@ -508,8 +507,8 @@ func (d taskDecider) resumeTask() error {
 	return nil
 }
 
-// timeOutTask ends a task that exceeds its timeout. A gently canceled task ends at once. A function
-// undoes its work first, for which it has no limit.
+// timeOutTask ends a task that exceeds its timeout. A gently canceled task ends as canceled. A
+// function undoes its work first, without a time limit.
 func (d taskDecider) timeOutTask() {
 	const text = "timeout: the task has not ended within its timeout_ms"
 	switch {

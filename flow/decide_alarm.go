@@ -2,8 +2,8 @@ package flow
 
 import "fmt"
 
-// handleAlarm handles an alarm. It ignores an alarm whose reason is gone. An alarm that rings too
-// early, because clocks differ, is set again.
+// handleAlarm handles an alarm that rings. An alarm that no longer has a reason is ignored. An
+// alarm that rings too early, because clocks differ, is set again.
 func (d alarmDecider) handleAlarm(c Lapse) {
 	a := c.Alarm
 	at := d.s.dueTime(a)
@@ -36,10 +36,11 @@ func (d alarmDecider) fireAlarm(c Lapse) {
 	}
 }
 
-// Awaits reports whether an alarm still has a reason.
+// Awaits reports whether an alarm still has a reason to ring.
 func (s *State) Awaits(a Alarm) bool { return s.dueTime(a) == a.At }
 
-// dueTime returns when the event of an alarm is due, or 0 if it no longer is.
+// dueTime returns the time for which an alarm must be set now, or 0 if the alarm has no reason any
+// more.
 func (s *State) dueTime(a Alarm) int64 {
 	switch a.Kind {
 	case AlarmTask:
@@ -70,8 +71,8 @@ func (s *State) dueTime(a Alarm) int64 {
 	return 0
 }
 
-// dueOf returns when the time of a step is up, or 0 if it has no limit. During a gentle cancel only
-// running work has a time limit.
+// dueOf returns the end of a step's time in Unix milliseconds, or 0 if the step has no limit.
+// During a gentle cancel only subflows have a time limit.
 func (s *State) dueOf(st *Step) int64 {
 	if s.isDraining() && st.Child == nil {
 		return 0
@@ -117,9 +118,9 @@ func (d alarmDecider) expireClaim(c Lapse) {
 	d.claimPart().redeliverLost(a, "")
 }
 
-// survivesWith reports whether a live worker can still hold its claim. It may have missed the
-// response that gave it the job in two cases: it registered again since, or it asks for other jobs
-// and has never sent a note for this one.
+// survivesWith reports whether a claim stays valid because its worker is alive. There are two
+// exceptions, in which the worker may never have received the job: it registered after the claim,
+// or it has requested other jobs since and sent no note.
 func (l *Live) survivesWith(s Signs) bool {
 	return s.Heard > 0 && s.Joined <= l.ClaimedAt && (s.Polled <= l.ClaimedAt || l.Note != "")
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // startUnits starts units of a step while its window has room: first those whose retry is due, then
-// those not started yet. The rest start when others end (see afterAttempt). For a retry that is not
-// due yet it sets an alarm. A step with a scope inside has no units: that scope is queued instead.
+// those not started yet. The rest start when others end (see afterAttempt). For a later retry it
+// sets an alarm. A step with a scope inside has no units, so the scope is queued instead.
 func (d attemptDecider) startUnits(st *Step) {
 	if st.Child != nil {
 		d.queueScope(st.Child)
@@ -36,14 +36,14 @@ func (d attemptDecider) startUnits(st *Step) {
 		d.startAttempts(st, unit, 1, int(st.Units[unit].Attempt)+1)
 	}
 	if st.inTurn() && len(st.Retrying) > 0 {
-		window = st.Flying // the next unit waits for the one that is retried
+		window = st.Flying // the next unit waits for the unit that is retried
 	}
 	for from, n := st.nextUnstarted(window - st.Flying); n > 0 && !d.s.isCanceling(); from, n = st.nextUnstarted(window - st.Flying) {
 		if d.isFull() {
 			d.queueStep(st)
 			return
 		}
-		// which may take some effort
+		// permits and variables of a unit may take some effort
 		if st.Node.Keys != nil && st.Node.Keys.PerUnit || len(st.Node.Exec.Vars) > 0 {
 			n = 1
 		}
@@ -84,10 +84,10 @@ func (st *Step) unitWindow(p *Plan) int {
 // step may hold as copies.
 const maxCopiedBytes = 64 << 20
 
-// copiedBytes returns how many bytes of the data that all units share each job copies, because the
-// job merges its own data into it.
+// copiedBytes returns how many bytes of the units' common data each job copies. A job needs a copy
+// if its own data is merged into the common data.
 func (st *Step) copiedBytes() int {
-	kept := 0 // variables that an attempt keeps
+	kept := 0 // number of variables that an attempt keeps
 	for i := range st.Node.Exec.Vars {
 		if st.Node.Exec.Vars[i].readsShared() {
 			kept++
@@ -104,7 +104,7 @@ func (st *Step) copiedBytes() int {
 	return 0
 }
 
-// ownParams reports whether some units have params of their own.
+// ownParams reports whether any unit has params that differ from those of the step.
 func (st *Step) ownParams() bool {
 	for _, b := range st.Node.Each.Branches {
 		if len(b.Exec.Params) > 0 {
@@ -140,7 +140,7 @@ func (st *Step) newEvent(t EventType) Event {
 
 // deliverableAttempt returns the attempt in flight that a command names. It returns nil if the
 // attempt or the task is over. It also returns nil if the attempt waits for a permit or for
-// external jobs, because then it has no carrier.
+// external jobs, or is held, because then it has no carrier.
 func (d attemptDecider) deliverableAttempt(a Address) (*Step, *Unit) {
 	if d.s.Status.Ended() {
 		return nil, nil
@@ -198,7 +198,7 @@ func (d attemptDecider) handleReport(c Report) error {
 			return nil // another carrier has the function now
 		}
 		if c.Error == "" && c.GivenUp == nil && d.s.isCanceling() && mustUndo(st, u) {
-			requeueToUndo(d.decider, st, u) // it returned after the task was canceled
+			requeueToUndo(d.decider, st, u) // it was returned after the cancel of the task
 			return nil
 		}
 	}
@@ -278,7 +278,8 @@ func (d attemptDecider) settleAttempt(st *Step, u *Unit, c Report) {
 	d.afterAttempt(st)
 }
 
-// overEffect returns the effect that describes the end of an attempt that is still known.
+// overEffect returns the effect that reports the end of an attempt, while the state still holds the
+// attempt.
 func (d attemptDecider) overEffect(st *Step, u *Unit, e *Event) Over {
 	x := st.unitExec(e.Unit)
 	took := max(d.env.Now-max(u.Live.StartedAt, u.Live.ClaimedAt), 0)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// claimAttempt gives a queue job to a poller. A repeated claim with the same token changes nothing:
-// its first response was lost.
+// claimAttempt gives a queue job to a poller. A repeated claim with the same token changes nothing,
+// because the first response may have been lost.
 func (d claimDecider) claimAttempt(c Claim) error {
 	st, u := d.attemptPart().deliverableAttempt(c.Address)
 	if u == nil || st.unitExec(c.Unit).Type != ExecQueue {
@@ -21,8 +21,7 @@ func (d claimDecider) claimAttempt(c Claim) error {
 	case d.s.isDraining():
 		return ErrOver // the rest of a long decision cancels the attempt
 	}
-	// the claim must not be earlier than the request that led to it, because that would end it, see
-	// survivesWith
+	// the claim must not be earlier than the poller's request; otherwise survivesWith would end it
 	d.env.Now = max(d.env.Now, c.Since)
 	e := Event{Type: AttemptClaimed, Scope: c.Scope, Node: c.Node, Visit: c.Visit, Unit: c.Unit, Attempt: c.Attempt,
 		Worker: cmp.Or(truncateText(c.Worker, MaxName), "anonymous"),
@@ -34,8 +33,8 @@ func (d claimDecider) claimAttempt(c Claim) error {
 	return nil
 }
 
-// extendClaim prolongs a claim. It records this only if it gains a good part of the claim's
-// duration, so frequent heartbeats cost nothing.
+// extendClaim prolongs a claim. A small gain compared to the claim's duration is not recorded, so
+// frequent heartbeats cost nothing.
 func (d claimDecider) extendClaim(c Extend) error {
 	st, u := d.attemptPart().deliverableAttempt(c.Address)
 	if u == nil || u.Live.Worker == "" {
@@ -56,7 +55,7 @@ func (d claimDecider) extendClaim(c Extend) error {
 }
 
 // claimExpiry returns when a claim expires. The visibility of the node takes precedence over the
-// time that the claim asks for.
+// requested time.
 func (d claimDecider) claimExpiry(st *Step, unit int, asked int64) int64 {
 	x := st.unitExec(unit)
 	if ms := max(x.VisibilityMS, x.HeartbeatMS); ms > 0 {
@@ -85,8 +84,8 @@ func (d claimDecider) recordNote(c Note) error {
 	return nil
 }
 
-// noteBegun records that the carrier has begun an attempt that may kill its carriers. The begin
-// matters only for those, see Recover.
+// noteBegun records that the carrier has begun an attempt that may kill its carriers. For other
+// attempts the begin does not matter; see Recover.
 func (d claimDecider) noteBegun(c Begin) error {
 	st, u := d.attemptPart().deliverableAttempt(c.Address)
 	if u == nil || u.Live.Carrier == "" || u.Live.Carrier != c.Carrier {
@@ -160,9 +159,9 @@ func (d claimDecider) carrierLost(st *Step, u *Unit, c Report) {
 	}
 }
 
-// returnAttempt returns an attempt, so that the next carrier gets it. It stays the same attempt.
-// During a gentle cancel it only returns work that runs without its carrier, so that another
-// carrier can adopt it. All other attempts are canceled, because they would begin again.
+// returnAttempt dispatches an attempt to another carrier, with the same attempt number. During a
+// gentle cancel, only work that runs without its carrier is returned, so that another carrier can
+// adopt it. All other attempts are canceled, because they would begin again.
 func (d claimDecider) returnAttempt(st *Step, a Address, carrier string, deliveries int) {
 	_, u := d.s.findAttempt(a)
 	if d.s.isDraining() && !st.unitExec(a.Unit).Type.Adopted() && !u.Live.Undoes {
@@ -174,8 +173,8 @@ func (d claimDecider) returnAttempt(st *Step, a Address, carrier string, deliver
 	d.emitEvent(e)
 }
 
-// passAttempt passes an attempt to another member. This does not count as a return, so the begin
-// need not be stored.
+// passAttempt passes an attempt to another member. This is not a return, so the begin of the
+// attempt need not be stored.
 func (d claimDecider) passAttempt(st *Step, a Address, to, worker string) {
 	e := st.newEvent(AttemptMoved)
 	e.Unit, e.Attempt, e.Carrier, e.Worker = a.Unit, a.Attempt, to, truncateText(worker, MaxName)
@@ -223,8 +222,8 @@ func (c *Recover) returnDeadline(x *Exec, carrier string) int64 {
 	return 0
 }
 
-// releaseCarried returns the attempts that the member has begun and that no worker may bring back.
-// The next owner takes over those that were not begun.
+// releaseCarried returns the attempts that the leaving member has begun and that no worker may
+// bring back. The next owner takes over the attempts that were not begun.
 func (d claimDecider) releaseCarried(c Leave) {
 	all := d.eachCarried(func(st *Step, u *Unit, a Address) {
 		if u.Live.Carrier == d.env.Member && u.Status == UnitRunning &&
@@ -255,9 +254,9 @@ func (d claimDecider) takeOver(st *Step, u *Unit, a Address) {
 	d.returnAttempt(st, a, d.env.Member, u.Live.Deliveries)
 }
 
-// recoverAttempts takes over every attempt of a member that is gone. Only an attempt known to have
-// begun is lost with its carrier. An attempt that was never returned, or only once, has no stored
-// begin, so it does not count as lost. A member that is alive reports to the current owner of the
+// recoverAttempts takes over every attempt of a member that is gone. An attempt is lost with its
+// carrier only if it is known to have begun. An attempt that was never returned, or only once, has
+// no stored begin, so it does not count as lost. A live member reports to the current owner of the
 // task.
 func (d claimDecider) recoverAttempts(c Recover) {
 	var again int64
@@ -309,8 +308,8 @@ func (d claimDecider) extendOrphanedClaim(st *Step, u *Unit, a Address, c Recove
 	}
 }
 
-// eachCarried calls f for every attempt that a member carries or a worker has claimed. It returns
-// false if the decision has no room for the rest. f may end the attempt, its step and the task.
+// eachCarried calls f for every attempt that a member carries or a worker has claimed. f may end
+// the attempt, its step and the task. It returns false if the decision has no room for the rest.
 func (d claimDecider) eachCarried(f func(*Step, *Unit, Address)) (all bool) {
 	if d.s.Status.Ended() {
 		return true

@@ -33,7 +33,8 @@ func (d dagDecider) nextNode(sc *Scope) {
 	}
 }
 
-// endByGuard ends a node according to the gate, cond or prep that guards it.
+// endByGuard ends a node if the gate, cond or prep before it failed or was skipped. It reports
+// whether the node ended.
 func (d dagDecider) endByGuard(sc *Scope, n *PlanNode) bool {
 	for _, i := range n.Dag.Guards {
 		switch g := &sc.Nodes[i]; {
@@ -55,7 +56,7 @@ func (d dagDecider) endByGuard(sc *Scope, n *PlanNode) bool {
 	return false
 }
 
-// skipReason returns why a node cannot run.
+// skipReason returns the reason why a node cannot run.
 func (sc *Scope) skipReason(n *PlanNode) string {
 	for _, i := range n.Dag.Deps {
 		if sc.Nodes[i].Status() == StepFailed || sc.Nodes[i].Rare().Reason == ReasonDependencyFailed {
@@ -78,7 +79,7 @@ func (sc *Scope) failedInside(join *PlanNode) bool {
 // this text.
 const textUnmet = "Condition not met"
 
-// endIfUnmet ends a node whose condition does not hold.
+// endIfUnmet ends a node whose condition does not hold. It reports whether the node ended.
 func (d dagDecider) endIfUnmet(sc *Scope, n *PlanNode) bool {
 	a := expr.NewAllowance()
 	holds, err := sc.evalCondition(n, a)
@@ -130,8 +131,8 @@ func (sc *Scope) evalCondition(n *PlanNode, a *expr.Allowance) (bool, error) {
 	return holds, nil
 }
 
-// seenBy returns the value that patterns are compared with: the input of a plain handler in place
-// of the node.
+// seenBy returns the value that patterns are compared with. For a mapped input this is the input
+// that a handler without a mapping would get.
 func (sc *Scope) seenBy(n *PlanNode) (json.RawMessage, error) {
 	if n.Dag.Shape == ShapeMapped {
 		return append(sc.appendSeen(append([]byte(`{"run":`), sc.runOf(n)...), n.Dag.Sees, false), '}'), nil
@@ -196,7 +197,7 @@ func (d dagDecider) enterNode(sc *Scope, n *PlanNode, total int) {
 		e.Total = 1
 	}
 	if n.Dag.Items != nil && n.Dag.Items.From == FromShared {
-		e.InputRef = n.Dag.Items.Text // a signal may change it during the visit
+		e.InputRef = n.Dag.Items.Text // a signal may change the value during the visit
 	}
 	if n.Dag.Shape == ShapeMapped && (n.Single || n.Kind == KindFanout && n.Dag.Items == nil) {
 		v, err := d.buildMappedInput(sc, n)
@@ -244,7 +245,7 @@ func (sc *Scope) nodeEvent(t EventType, n *PlanNode) Event {
 	return Event{Type: t, Scope: sc.Path, Node: n.Key, Visit: visit}
 }
 
-// completeNode ends a node, which may not have begun, because a gate or a mapping has no work.
+// completeNode ends a node as completed. A gate or a mapping ends this way without having begun.
 func (d dagDecider) completeNode(sc *Scope, n *PlanNode, output json.RawMessage) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Output = string(StepCompleted), output
@@ -264,8 +265,8 @@ func (d dagDecider) skipNode(sc *Scope, n *PlanNode, mode SkipMode, reason, text
 	d.afterNode(sc)
 }
 
-// failNode ends a node as failed. With fail_fast the node that a cond or prep was generated for
-// fails with it, so that the task's error names a node that the author knows.
+// failNode ends a node as failed. With fail_fast, the node that a cond or prep was generated for
+// fails, too. So the task's error names a node that the author knows.
 func (d dagDecider) failNode(sc *Scope, n *PlanNode, reason, text string) {
 	e := sc.nodeEvent(StepEnded, n)
 	e.Status, e.Reason, e.Error = string(StepFailed), reason, cmp.Or(text, "failed")
@@ -307,7 +308,7 @@ func (d dagDecider) failScope(sc *Scope) {
 	}
 }
 
-// dagEnded ends a scope in which every node has ended, unless its failed nodes are retried.
+// dagEnded ends a scope in which every node has ended, unless the failed nodes are retried.
 func (d dagDecider) dagEnded(sc *Scope) {
 	if sc.parent == nil || !d.reopenDag(sc) {
 		d.stepPart().scopeEnded(sc)
@@ -343,7 +344,7 @@ func (sc *Scope) isRetryUseless() bool {
 	})
 }
 
-// finishDag ends a step that has begun.
+// finishDag ends a step in dag mode.
 func (d dagDecider) finishDag(st *Step, how stepOutcome) {
 	sc, n := st.scope, st.Node
 	switch {

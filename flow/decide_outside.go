@@ -29,8 +29,8 @@ func (d attemptDecider) reportDirect(c Report) error {
 	}
 	u := &st.Units[c.Unit]
 	c.Visit = st.Visit
-	// the unit waits for a place in the window or for its start time, which do not matter to the
-	// outside caller
+	// The unit may still wait for a place in the window or for its start time. Neither matters to
+	// the outside caller.
 	if u.Attempt == 0 && c.Attempt <= 1 {
 		d.startAttempts(st, c.Unit, 1, 1)
 	}

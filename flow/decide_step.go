@@ -85,7 +85,7 @@ func (sc *Scope) enteredInput(n *PlanNode, e *Event, params json.RawMessage) jso
 	return sc.resolveText(e.InputRef, params)
 }
 
-// dueOf returns when the time of a step is up: the end of a timer, or the timeout of a wait or
+// dueOf returns when the time of a step ends: the end of a timer, or the timeout of a wait or
 // subflow. It returns 0 if there is no limit.
 func (d stepDecider) dueOf(n *PlanNode, params json.RawMessage) int64 {
 	var ms int64
@@ -301,8 +301,8 @@ type stepOutcome struct {
 	failed string // error text; "" if the step completed
 	action string
 	reason string          // reason of the failure, recorded in dag mode
-	posts  bool            // the output is written to the keys of post
-	output json.RawMessage // set only if it cannot be recomputed
+	posts  bool            // write the output to the keys of post
+	output json.RawMessage // set only if the output cannot be recomputed
 }
 
 // finishStep ends a step. The step fails if its result is too large.
@@ -338,7 +338,8 @@ func (d stepDecider) scopeEnded(sc *Scope) {
 	d.endSubflow(sc.parent, sc.Failed)
 }
 
-// endSubflow ends a subflow, also a failed one. Its result is the final content of its shared.
+// endSubflow ends a subflow step, with an error if the subflow failed. The result is the final
+// content of the subflow's shared.
 func (d stepDecider) endSubflow(st *Step, failed string) {
 	how := stepOutcome{posts: true, action: st.Node.Post.ActionStatic}
 	if st.Node.Post.ActionKey != "" {

@@ -1,7 +1,7 @@
 package flow
 
-// The methods of a decision are grouped by subject. All groups share one decider, so
-// a value of a group costs nothing. Calls between groups name the group, as in d.stepPart().
+// The methods of a decision are grouped by subject. All groups share one decider, so a value of a
+// group costs nothing. Calls between groups name the group, as in d.stepPart().
 type (
 	// taskDecider decides about the task as a whole: its start, pauses, retries, cancel and end.
 	taskDecider struct{ *decider }
@@ -13,7 +13,7 @@ type (
 	attemptDecider struct{ *decider }
 	// claimDecider decides about the carriers of attempts: claims, heartbeats, moves and losses.
 	claimDecider struct{ *decider }
-	// alarmDecider decides about times that have come.
+	// alarmDecider handles alarms that ring.
 	alarmDecider struct{ *decider }
 	// signalDecider decides about signals, answers to questions, and units that are appended.
 	signalDecider struct{ *decider }

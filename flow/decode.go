@@ -14,7 +14,8 @@ func DecodeEvents(row []byte) ([]Event, error) {
 	return DecodeEventsTo(make([]Event, 0, min(1+len(row)/64, 8)), row)
 }
 
-// DecodeEventsTo is DecodeEvents, but reuses the memory of events that are no longer needed.
+// DecodeEventsTo decodes a journal row like DecodeEvents, but reuses the memory of events that are
+// no longer needed.
 func DecodeEventsTo(room []Event, row []byte) ([]Event, error) {
 	if events, ok := decodeRow(room[:0], row); ok {
 		return events, nil
@@ -79,7 +80,7 @@ func (d *rowDecoder) expectToken(word string) {
 	d.bad = d.bad || !d.acceptToken(word)
 }
 
-// readEvent decodes the last of the events, whose fields have a fixed order. Texts that equal those
+// readEvent decodes the last of the events. The fields have a fixed order. Texts that equal those
 // of the previous event share its memory.
 func (d *rowDecoder) readEvent(events []Event) {
 	e, before := &events[len(events)-1], &Event{}

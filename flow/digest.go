@@ -14,7 +14,7 @@ type NodeDigest struct {
 	Reason string
 	Error  string // beginning of the error text
 	Held   bool   // a user holds the step, so it does not begin
-	Visit  int    // 0 if it has not begun
+	Visit  int    // 0 if no visit has begun
 	Units  UnitCount
 
 	StartedAt, EndedAt int64
@@ -95,9 +95,9 @@ func (s viewState) digestOfNode(n *NodeState) NodeDigest {
 	return d
 }
 
-// Past summarizes the newest visit of a node in graph mode after its end. It allows to show the
-// whole graph of a task without its history. A scope of dag mode has the same data in its nodes. It
-// is small, because every step of every task leaves one.
+// Past summarizes the newest visit of a node in graph mode after its end. With it a reader can show
+// the whole graph of a task without its history. A scope of dag mode has the same data in its
+// nodes. A Past is small, because every step of every task leaves one.
 type Past struct {
 	StartedAt, EndedAt  int64
 	Total, Done, Failed int32 // numbers of units
@@ -134,7 +134,7 @@ func (sc *Scope) recordPast(st *Step, status StepStatus, reason, failed string, 
 	sc.Past[st.Key] = p
 }
 
-// toDigest converts it to the form for users.
+// toDigest converts the summary to the form for users.
 func (p *Past) toDigest(visit int) NodeDigest {
 	d := NodeDigest{Status: pastStates[p.Ended], Visit: visit, StartedAt: p.StartedAt, EndedAt: p.EndedAt,
 		Units: UnitCount{Total: int(p.Total), Done: int(p.Done), Failed: int(p.Failed)}}

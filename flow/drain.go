@@ -19,8 +19,8 @@ func (d taskDecider) cancelUnbegun(sc *Scope) {
 	}
 }
 
-// cancelIfUnbegun cancels an attempt in flight that waits for a permit or for a poller. Only the
-// carrier knows whether it has begun a dispatched job, so it is asked.
+// cancelIfUnbegun cancels an attempt in flight that waits for a permit or for a poller. For a
+// dispatched job it asks the carrier, because only the carrier knows whether the job has begun.
 func (d taskDecider) cancelIfUnbegun(st *Step, u *Unit, unit int) {
 	a := st.Address()
 	a.Unit, a.Attempt = unit, int(u.Attempt)

@@ -9,12 +9,12 @@ import (
 type Effect interface{ isEffect() }
 
 type (
-	// Dispatch asks for a job to be carried out. A carrier that already has the job goes on with
+	// Dispatch asks a carrier to carry out a job. A carrier that already has the job continues with
 	// it.
 	Dispatch struct{ Job Job }
-	// Reclaim asks the carrier of a job to give it back if it has not begun, because the task is
-	// being canceled gently. The answer is a Report with Lost and Unbegun. A carrier that has begun
-	// goes on.
+	// Reclaim asks the carrier of a job to return it if it has not begun, because the task is being
+	// canceled gently. The answer is a Report with Lost and Unbegun. A carrier that has begun
+	// continues.
 	Reclaim struct{ Job Job }
 	// Over reports that an attempt has ended by itself, so its job can be forgotten.
 	Over struct {
@@ -27,17 +27,16 @@ type (
 	Lost struct {
 		Address
 		Exec    *Exec
-		Expired bool // its claim has expired
+		Expired bool // the claim of the attempt has expired
 	}
 	// Withdraw cancels an attempt: its carrier should stop.
 	Withdraw struct {
 		Address
 		Queue   bool
 		Carrier string // incarnation of the carrying member; "" for a queue job
-		Given   int    // delivery number that is over
+		Given   int    // number of the delivery to cancel
 	}
-	// WaitEnded gives the end of a wait to the carrier of a function that goes on in other
-	// branches.
+	// WaitEnded sends the end of a wait to the carrier of a function whose other branches continue.
 	WaitEnded struct {
 		Address
 		Carrier string // incarnation of the carrying member
@@ -54,13 +53,13 @@ type (
 	// Spawn reports that a step with many units or with a scope of its own has begun, and needs an
 	// actor.
 	Spawn struct{ Address }
-	// Prune reports that such a step is over, with everything below it.
+	// Prune reports that a step that was spawned is over, with everything below it.
 	Prune struct{ Address }
 	// Ended reports that the task is over.
 	Ended struct{ Status TaskStatus }
 	// Ask requests a permit. Granted is the answer.
 	Ask struct {
-		Address // address of an attempt, or without a node the task itself
+		Address // address of an attempt; without a node the task itself
 		Permit
 		AskedAt int64
 		Turn    string // order among requests of the same time; see taskTurn and unitTurn
@@ -74,7 +73,7 @@ type (
 	Release struct {
 		Address
 		Key  string
-		Used bool // permit of a rate, which makes no room for others
+		Used bool // the permit belonged to a rate, so its release makes no room
 	}
 )
 
@@ -95,7 +94,7 @@ type End struct {
 	Exec   *Exec
 	Status AttemptStatus
 	TookMS int64 // time since its start or claim
-	Again  bool  // the unit is retried
+	Again  bool  // the unit is retried after this attempt
 	// Metrics is the list of measurements of the attempt, as in Report. It is also set for an
 	// attempt that continues outside, which has no Exec here.
 	Metrics json.RawMessage
@@ -136,8 +135,8 @@ func (Release) isEffect()   {}
 type Job struct {
 	Task string
 	Address
-	// unit of the visit that this visit continues, used for the key; nil if the visit continues
-	// none
+	// Since is the unit of the earlier visit that this visit continues; the key contains it. nil if
+	// the visit continues none.
 	Since   *Address
 	Exec    *Exec
 	Plan    *Plan           // plan of the task
@@ -148,19 +147,20 @@ type Job struct {
 	Single  bool // the step has only this unit
 	Units   int  // number of units of the step
 	PerItem int  // number of units per item; 0 means one, or that there are no items
-	// name of the unit: a branch of a parallel, the index of an item; "" for a plain executor
+	// Branch is the name of the unit: a branch of a parallel, or the index of an item; "" for a
+	// plain executor.
 	Branch     string
 	TimeoutMS  int64 // timeout of the attempt; 0 if none
 	EnqueuedAt int64
 	Turn       string // for a queue job: order among jobs enqueued at the same time; see unitTurn
 	Until      int64  // end of the claim; 0 if not claimed
 	Carrier    string // incarnation of the carrying member; "" for a queue job
-	Deliveries int    // number of carriers that were lost after they had begun it
+	Deliveries int    // number of carriers that were lost after they had begun the job
 	Given      int    // number of earlier deliveries to a carrier
-	// the member must send Begin when it starts the job, because it may kill its carriers or is a
-	// program; for a queue job: it was returned
+	// Again is set if the member must send Begin when it starts the job, because the job may kill
+	// its carriers or is a program. For a queue job it means that the job was returned.
 	Again    bool
-	Lacks    string        // why its values are unavailable; "" if they are available
+	Lacks    string        // why values of the job are unavailable; "" if they are available
 	Function *FunctionCall // set for a function that is a flow
 }
 

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// appendEffects adds the effects of an event, to be carried out once it is stored. The state is the
-// one after the event. The withdrawals at the end of a step are decided earlier, while the step
-// still exists.
+// appendEffects adds the effects of an event, which are carried out after the event is stored. The
+// state must include the event. Withdrawals at the end of a step are decided earlier, while the
+// step still exists.
 func appendEffects(effects []Effect, s *State, e *Event) []Effect {
 	switch e.Type {
 	case StepEntered:
@@ -54,7 +54,7 @@ func (s owedState) appendEntered(effects []Effect, e *Event) []Effect {
 	return effects
 }
 
-// appendGranted lets the holder of a new permit go on.
+// appendGranted continues the holder of a new permit.
 func (s owedState) appendGranted(effects []Effect, e *Event) []Effect {
 	if e.Node == "" {
 		return s.appendAsk(s.Permits.appendGot(effects, e.Address()))
@@ -65,7 +65,7 @@ func (s owedState) appendGranted(effects []Effect, e *Event) []Effect {
 	return effects
 }
 
-// appendRedispatch dispatches an attempt again whose carrier does not have it, or no longer has it.
+// appendRedispatch dispatches an attempt again. The carrier does not have it, or has lost it.
 func (s owedState) appendRedispatch(effects []Effect, e *Event) []Effect {
 	st, u := s.findAttempt(e.Address())
 	if u == nil || st.lacksVariable(e.Unit) {
@@ -87,8 +87,7 @@ func appendHeld(effects []Effect, e *Event) []Effect {
 	return effects
 }
 
-// isComposite reports whether a node has units or a scope that are carried apart from the task
-// itself.
+// isComposite reports whether a node has units or a scope that an actor of their own carries.
 func (n *PlanNode) isComposite() bool {
 	return n.Kind == KindParallel || n.Kind == KindForeach || n.Kind == KindSubflow || n.Kind == KindFanout
 }
@@ -219,8 +218,8 @@ func (sc *Scope) appendOutstanding(effects []Effect, s *State) []Effect {
 	return effects
 }
 
-// appendDelays adds the alarms of delayed starts. Starts that a pause holds back do not wake the
-// task.
+// appendDelays adds the alarms of delayed starts. While a pause holds starts back, it adds none, so
+// that the task is not woken.
 func (sc *Scope) appendDelays(effects []Effect, s *State) []Effect {
 	if s.holdsStartedSteps() {
 		return effects
@@ -249,8 +248,7 @@ func (st *Step) appendStart(effects []Effect, s *State) []Effect {
 	return effects
 }
 
-// retryAlarm returns the alarm of the unit with the earliest retry. The code that starts units sets
-// it.
+// retryAlarm returns the alarm for the earliest retry of a unit. startUnits sets this alarm.
 func (st *Step) retryAlarm() Alarm {
 	a := st.Address()
 	a.Unit = st.Retrying[0]
@@ -271,7 +269,7 @@ func (st *Step) appendOutstanding(effects []Effect, s *State) []Effect {
 	}
 	if !s.holdsStartedSteps() {
 		effects = st.appendStart(effects, s)
-		// if the window is full, the retry waits for a place, not for its time
+		// while the window is full, the retry waits for a place and needs no alarm
 		if len(st.Retrying) > 0 && !s.isDraining() && st.Flying < st.unitWindow(s.Plan) {
 			effects = append(effects, st.retryAlarm())
 		}
@@ -288,7 +286,7 @@ func OutstandingTo(s *State, member string) []Effect {
 	return keepCarriedBy(Outstanding(s), member)
 }
 
-// keepCarriedBy removes the jobs of carriers that are not listed.
+// keepCarriedBy removes the jobs of carriers that are not in the list.
 func keepCarriedBy(effects []Effect, carriers ...string) []Effect {
 	return slices.DeleteFunc(effects, func(e Effect) bool {
 		job := JobOf(e)

@@ -11,13 +11,12 @@ import (
 // formatBefore is the format of the previous release.
 const formatBefore = max(Format-1, 1)
 
-// Row is a row of a journal that is built decision by decision: {"f":1,"t":…,"e":[…]}, where t is
-// the time of events without a time of their own. Encoding and decoding are written by hand,
-// because they are on the path of every step and of every page of a history. A test compares both
-// with encoding/json.
+// Row is a journal row that is built decision by decision: {"f":1,"t":…,"e":[…]}. t is the time of
+// events without a time of their own. Encoding and decoding are written by hand, because every step
+// and every page of a history needs them. A test compares both with encoding/json.
 type Row struct {
-	// format of the row, at most the constant Format; 0 means the format that the previous release
-	// can read
+	// Format is the format of the row, at most the constant Format. 0 means the format that the
+	// previous release can read.
 	Format int
 
 	b       []byte
@@ -124,7 +123,8 @@ func appendEvent(b []byte, e *Event, at int64) []byte {
 	return append(b, '}')
 }
 
-// appendTraced uses encoding/json, because it only runs at the start of some tasks.
+// appendTraced appends the trace context as encoded by encoding/json. It only runs at the start of
+// some tasks.
 func appendTraced(b []byte, t *Traced) []byte {
 	if t == nil {
 		return b

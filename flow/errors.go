@@ -12,13 +12,14 @@ type ErrorKind string
 
 // Kinds of errors that a caller can act on. Every other error is internal.
 const (
-	Invalid  ErrorKind = "invalid"   // the request is wrong, a repetition is rejected too
+	Invalid  ErrorKind = "invalid"   // the request is wrong, so a repetition fails, too
 	NotFound ErrorKind = "not_found" // the object does not exist
 	Conflict ErrorKind = "conflict"  // not possible in the current state
 	Limit    ErrorKind = "limit"     // a documented limit is exceeded
 	Busy     ErrorKind = "busy"      // full at the moment; try again later
 	Denied   ErrorKind = "denied"    // not allowed
-	// another member owns the task, or soon will: send the request there with the same request id
+	// Moved means that another member owns the task or soon will. Send the request there with the
+	// same request id.
 	Moved ErrorKind = "moved"
 )
 
@@ -36,7 +37,7 @@ func Errorf(kind ErrorKind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Msg: fmt.Sprintf(format, args...)}
 }
 
-// ErrorKindOf returns the kind of an error that a caller can act on, "" for any other.
+// ErrorKindOf returns the kind of an error that a caller can act on, or "" for any other error.
 func ErrorKindOf(err error) ErrorKind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -51,7 +52,7 @@ type BadInputs struct{ Problems types.Problems }
 
 func (e *BadInputs) Error() string { return e.Problems.Error() }
 
-// As converts it to an Error of kind Invalid for errors.As.
+// As converts the problems to an Error of kind Invalid for errors.As.
 func (e *BadInputs) As(target any) bool {
 	to, ok := target.(**Error)
 	if ok {
@@ -60,5 +61,6 @@ func (e *BadInputs) As(target any) bool {
 	return ok
 }
 
-// Nearest returns the name of which word is probably a misspelling, or "". Error messages use it.
+// Nearest returns the name that word probably misspells, or "" if no name is close. Error messages
+// use it.
 func Nearest(word string, names []string) string { return types.Nearest(word, names) }

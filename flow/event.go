@@ -8,71 +8,83 @@ type EventType string
 // Kinds of events. Their names, and the JSON names of Event's fields, are stored in journals, so
 // the meaning of a name must never change.
 //
-// Each comment lists the fields that the event sets. A first word "task", "step", "node", "units"
-// or "attempt" stands for the address fields.
+// Each comment lists the fields that the event sets. The words task, step, node, units and attempt
+// stand for the address fields of that object.
 const (
-	// Version, Params, At; Permits that the task needs; Origin if it continues another task;
-	// Traced; Total 1, see BegunApart
+	// TaskCreated is the first event of a task. It sets Version, Params and At; Permits if the task
+	// needs some; Origin if it continues another task; Traced; Total 1, see BegunApart.
 	TaskCreated EventType = "task_created"
 	TaskPaused  EventType = "task_paused"  //
 	TaskResumed EventType = "task_resumed" //
-	// attempts that a carrier has begun go on; all others are canceled. Error: with which a
-	// function that undoes its work will end its task, if that was not canceled
+	// CancelRequested begins a gentle cancel: attempts that a carrier has begun continue, all
+	// others are canceled. If Error is set, the task fails with it after its function has undone
+	// its work.
 	CancelRequested EventType = "cancel_requested"
-	// Status, Error: the final ones of the task; Total units to undo first
+	// TaskClosing begins the closing. It sets the final Status and Error of the task, and Total,
+	// the number of units to undo first.
 	TaskClosing EventType = "task_closing"
-	// a failed task continues where it failed; Permits; Params if they change
+	// TaskRetried continues a failed task where it failed. It sets Permits if the task needs some,
+	// and Params if they change.
 	TaskRetried EventType = "task_retried"
-	TaskEnded   EventType = "task_ended" // Status, Error
-	// Scope (dag mode), Attempt, Due: its failed nodes are retried
+	TaskEnded   EventType = "task_ended" // sets Status and Error
+	// ScopeRetried retries the failed nodes of a subflow in dag mode. It sets Scope, Attempt and
+	// Due.
 	ScopeRetried EventType = "scope_retried"
-	// Key, Output = the value, By; Scope if the signal is for that scope alone; for the answer to
-	// an approval Node, Visit, and Note = the comment
+	// SignalReceived sets Key, Output (the value) and By; Scope if the signal is for that scope
+	// alone. The answer to an approval also sets Node, Visit, and Note (the comment).
 	SignalReceived EventType = "signal_received"
-	// step; Input or InputRef, Total units, Kept, Since, Due, Until = when the units may start
+	// StepEntered begins a step. It sets Input or InputRef, Total units, Kept, Since, Due, and
+	// Until, the time when the units may start.
 	StepEntered EventType = "step_entered"
-	// step; Status, Action, Next, Post, Output, Error, Reason; Due and Attempt if Next waits for a
-	// retry; Input = an object with the references that shared gets for large values of an
-	// output_map
+	// StepEnded ends a step. It sets Status, Action, Next, Post, Output, Error, Reason; Due and
+	// Attempt if Next waits for a retry. Input is an object of references, which shared gets in
+	// place of the large values of an output_map.
 	StepEnded     EventType = "step_ended"
-	StepHeld      EventType = "step_held"      // node: it does not begin until it is released
-	StepReleased  EventType = "step_released"  // node: it may begin
-	UnitsAppended EventType = "units_appended" // step; Total, Input = the list of items
-	// units Unit..Unit+Total-1, Attempt, Carrier, Due; Permits that they need first
+	StepHeld      EventType = "step_held"      // the node does not begin until it is released
+	StepReleased  EventType = "step_released"  // the node may begin
+	UnitsAppended EventType = "units_appended" // step; Total, and Input: the list of items
+	// AttemptsDispatched starts attempts of the units Unit to Unit+Total-1. It sets Attempt,
+	// Carrier, Due, and Permits if the units need some first.
 	AttemptsDispatched EventType = "attempts_dispatched"
-	// attempt, or without a node the task; Key; with the last permit Carrier and Due: it goes on
+	// PermitGranted gives a permit to an attempt, or without a node to the task. It sets Key. With
+	// the last permit it also sets Carrier and Due, and the attempt continues.
 	PermitGranted EventType = "permit_granted"
-	// attempt; Worker, Token, Until; Due if its timeout counts from the claim
+	// AttemptClaimed gives an attempt to a poller. It sets Worker, Token and Until, and Due if the
+	// timeout counts from the claim.
 	AttemptClaimed EventType = "attempt_claimed"
-	// attempt that was lost before or returned twice: its carrier has begun it; Until, if set, is
-	// since when it is carried out elsewhere
+	// AttemptStarted is stored for attempts that were lost before or returned twice: the carrier
+	// has begun the attempt. Until, if set, is the time since when the attempt is carried out
+	// elsewhere.
 	AttemptStarted  EventType = "attempt_started"
 	AttemptExtended EventType = "attempt_extended" // attempt; Until
-	// attempt; Note = the worker's description of its state
+	// AttemptStatusChanged sets Note, the worker's description of the state of its attempt.
 	AttemptStatusChanged EventType = "attempt_status_changed"
-	// attempt; Carrier, Total lost deliveries: it is dispatched again; Reason if a function is to
-	// undo its work, or goes on behind a wait
+	// AttemptRequeued dispatches an attempt again. It sets Carrier and Total, the number of lost
+	// deliveries. Reason is set if a function must undo its work, or continues after a wait.
 	AttemptRequeued EventType = "attempt_requeued"
-	// attempt; Carrier = another member; no carrier has begun it, or its Worker has brought it
-	// there
+	// AttemptMoved makes another member the Carrier of an attempt. Either no carrier had begun the
+	// attempt, or its Worker has connected to that member.
 	AttemptMoved EventType = "attempt_moved"
-	// attempt; Input = the list of external jobs that it waits for, Output = its later output,
-	// Metrics, Due, Worker, URL, Log: no worker carries it out any longer
+	// AttemptDeferred makes an attempt wait for external jobs, so no worker carries it out any
+	// longer. It sets Input (the list of jobs), Output (the later output), Metrics, Due, Worker,
+	// URL and Log.
 	AttemptDeferred EventType = "attempt_deferred"
-	// attempt; Index of the external job, Output, Error if it failed
+	// ExternalJobEnded ends one external job of an attempt. It sets Index and Output, and Error if
+	// the job failed.
 	ExternalJobEnded EventType = "external_job_ended"
-	// attempt of a function that is a flow, without Unit and Attempt of the step: Key = name of the
-	// step, Action = its kind, InputRef = hash of its input, Output or Error and Details, Total =
-	// tries, Until = its start
+	// StepRecorded stores a step of a function that is a flow. Node and Visit are the name and use
+	// of the step. It sets Action (the kind), InputRef (hash of the input), Output or Error and
+	// Details, Total (tries) and Until (the start).
 	StepRecorded EventType = "step_recorded"
-	// step of a function that is a flow: Action = kind of its wait, Params = the awaited thing,
-	// Input of a call, Due; it ends with its step_recorded, or with that of the race to whose
-	// branches it belongs
+	// WaitStarted begins a wait of a function that is a flow. It sets Action (the kind of wait),
+	// Params, Input of a call, and Due. The wait ends with its own StepRecorded, or with that of a
+	// race whose branch lost.
 	WaitStarted EventType = "wait_started"
-	// attempt; Error = why its carrier has given it up until a wait ends, or the task is resumed or
-	// retried, or loaded again
+	// AttemptHeld takes a function from its carrier until a wait ends, or until the task is
+	// resumed, retried or loaded again. Error is the reason.
 	AttemptHeld EventType = "attempt_held"
-	// attempt; Status, Output, Error, Details, Metrics, Worker, URL, Log, Due of its retry
+	// AttemptEnded ends an attempt. It sets Status, Output, Error, Details, Metrics, Worker, URL,
+	// Log, and Due, the time of the retry.
 	AttemptEnded EventType = "attempt_ended"
 )
 
@@ -91,10 +103,10 @@ type Event struct {
 	Status string `json:"st,omitempty"` // a TaskStatus, StepStatus or AttemptStatus
 	Action string `json:"ac,omitempty"`
 	Next   string `json:"nx,omitempty"`
-	// the step's output is written where its post says
+	// Post is set if the output is written to the keys that the node's post names.
 	Post  bool            `json:"po,omitempty"`
 	Input json.RawMessage `json:"in,omitempty"`
-	// the input is the current value of this reference
+	// InputRef is a reference; the input is its current value.
 	InputRef string          `json:"ir,omitempty"`
 	Output   json.RawMessage `json:"ou,omitempty"`
 	Error    string          `json:"er,omitempty"`
@@ -102,13 +114,13 @@ type Event struct {
 	Metrics  json.RawMessage `json:"me,omitempty"` // measurements reported by the attempt's program
 	Reason   string          `json:"re,omitempty"` // reason of a failure or skip, in one word
 	Total    int             `json:"to,omitempty"`
-	// position of an external job among those of its attempt
+	// Index is the position of an external job among those of its attempt.
 	Index int `json:"ix,omitempty"`
-	// number of units whose results are reused from the step's last visit; 1 for the scope of a
-	// subflow
+	// Kept is the number of units whose results are reused from the step's last visit; 1 for the
+	// scope of a subflow.
 	Kept int `json:"ke,omitempty"`
-	// visit that this one continues: a retry enters the node again with the same input, and its
-	// units keep the keys of that visit
+	// Since is the visit that this visit continues: a retry enters the node again with the same
+	// input. The units keep the keys of that visit.
 	Since int   `json:"si,omitempty"`
 	Due   int64 `json:"du,omitempty"`
 
@@ -121,12 +133,13 @@ type Event struct {
 	Note    string `json:"no,omitempty"`
 
 	Key     string          `json:"k,omitempty"`
-	By      string          `json:"by,omitempty"` // sender, as given by itself
+	By      string          `json:"by,omitempty"` // sender, as stated by the sender
 	Version string          `json:"ve,omitempty"`
 	Params  json.RawMessage `json:"pa,omitempty"`
 	Permits json.RawMessage `json:"pm,omitempty"` // list of Permit
-	// task that this one continues: the events up to the task_retried of the first commit are the
-	// history of that task. Without a task_retried this task repeats it from the start
+	// Origin is the task that this task continues or repeats; "" if none. The events up to the
+	// task_retried of the first commit belong to that task. Without a task_retried, this task
+	// repeats it from the start.
 	Origin string `json:"og,omitempty"`
 
 	Traced *Traced `json:"tr,omitempty"`
@@ -139,11 +152,12 @@ func (e *Event) Address() Address {
 	return Address{Scope: e.Scope, Node: e.Node, Visit: e.Visit, Unit: e.Unit, Attempt: e.Attempt}
 }
 
-// BegunApart reports whether the task began in a row that was not stored by a member. No member has
-// counted its start.
+// BegunApart reports whether the task began in a row that was not stored by a member. Then no
+// member has counted its start.
 func (e *Event) BegunApart() bool { return e.Type == TaskCreated && e.Total > 0 }
 
-// BegunApart reports the same for a state that was built from its first row on.
+// BegunApart reports the same as Event.BegunApart, for a state that was built from its first row
+// on.
 func (s *State) BegunApart() bool { return s.begunApart }
 
 // stepAddress returns the address of the event's step.

@@ -16,7 +16,8 @@ func NewState(task string, plan *Plan) *State {
 }
 
 // Evolve applies an event to the state. It never fails and never decides: the result depends on the
-// event and the state alone. An event that does not fit, from a foreign journal, is ignored.
+// event and the state alone. An event that does not fit the state is ignored; a foreign journal may
+// contain such events.
 func Evolve(s *State, e *Event) {
 	if (s.Root == nil) != (e.Type == TaskCreated) {
 		return
@@ -38,7 +39,7 @@ func Evolve(s *State, e *Event) {
 		s.CancelAt, s.CancelError, s.Status, s.PausedAt = e.At, e.Error, TaskCanceling, 0
 		s.evolvePart().startClocks(e.At)
 		if e.Error != "" {
-			s.Deadline = 0 // it is over
+			s.Deadline = 0 // the deadline no longer applies
 		}
 		if s.isDraining() { // waiting steps do not delay the end
 			s.waiting = nil
@@ -129,7 +130,7 @@ func (s evolveState) applyCreated(e *Event) {
 	s.Root.mode.beginScope(s.Root)
 }
 
-// applyEnded marks the task as ended. The rest of the state stays, for later readers and for a
+// applyEnded marks the task as ended. The rest of the state stays for later readers and for a
 // retry.
 func (s evolveState) applyEnded(e *Event) {
 	s.Status, s.Error, s.EndedAt = TaskStatus(e.Status), e.Error, e.At
@@ -158,7 +159,8 @@ func (sc *Scope) sharedGrowth(key string, v json.RawMessage) int {
 	return len(key) + len(v)
 }
 
-// applyEntered activates a step of a node, with the results that its last visit has left.
+// applyEntered activates a step of a node. The step gets the results that the last visit left for
+// it.
 func (s evolveState) applyEntered(e *Event) {
 	sc := s.scopes[e.Scope]
 	if sc == nil || sc.Plan.Nodes[e.Node] == nil {
@@ -208,9 +210,9 @@ func (s evolveState) beginChild(st *Step) {
 	st.Child.mode.beginScope(st.Child)
 }
 
-// addWaiting adds a step to the waiting steps. They are ordered as in the definition. The order of
-// their starts is not part of a snapshot, and the effect of a signal must not depend on whether the
-// state was read from one.
+// addWaiting adds a step to the waiting steps, in the order of the definition. The order of their
+// starts is not part of a snapshot. The effect of a signal must not depend on whether the state was
+// read from a snapshot.
 func (s evolveState) addWaiting(st *Step) {
 	if st.Node.Kind == KindWaitEvent || st.Node.Kind == KindApproval {
 		at, _ := slices.BinarySearchFunc(s.waiting, st, comparePlaces)
@@ -351,7 +353,7 @@ func (st *Step) startAttempt(u *Unit, i int, e *Event) {
 	}
 }
 
-// applyAppended adds units to a fanout.
+// applyAppended adds units with the appended items to a fanout.
 func (s evolveState) applyAppended(e *Event) {
 	st := s.activeStep(e.Address())
 	items, _ := expr.Elements(e.Input)
@@ -437,8 +439,8 @@ func (st *Step) applyAttemptEnded(u *Unit, e *Event) {
 	}
 }
 
-// retryLater inserts a unit into Retrying, which is ordered by time. With equal delays this is an
-// append.
+// retryLater inserts a unit into Retrying, which is ordered by time. With equal delays the unit is
+// simply appended.
 func (st *Step) retryLater(unit int, at int64) {
 	i := len(st.Retrying)
 	for i > 0 && st.Units[st.Retrying[i-1]].RetryAt > at {
@@ -447,7 +449,7 @@ func (st *Step) retryLater(unit int, at int64) {
 	st.Retrying = slices.Insert(st.Retrying, i, unit)
 }
 
-// unitExec returns how a unit is carried out.
+// unitExec returns the Exec of a unit: that of its branch or item, else that of the node.
 func (st *Step) unitExec(unit int) *Exec {
 	switch st.Node.Kind {
 	case KindParallel:

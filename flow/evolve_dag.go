@@ -64,7 +64,7 @@ func (dagMode) linkScope(s *State, sc *Scope) error {
 func (dagMode) activateStep(sc *Scope, st *Step) {
 	n := sc.nodeState(st.Node)
 	sc.removeReady(st.Node.Dag.Index)
-	if n.Step != nil { // only for an event that does not fit
+	if n.Step != nil { // only for an event that does not fit the state
 		sc.removeActive(n.Step)
 	}
 	n.status, _ = StepStarted.statusIndex()
@@ -73,14 +73,14 @@ func (dagMode) activateStep(sc *Scope, st *Step) {
 	sc.addActive(st)
 }
 
-// removeReady removes a node from the ready nodes. It is nearly always the first.
+// removeReady removes a node from the ready nodes. Nearly always the node is the first of them.
 func (sc *Scope) removeReady(index int) {
 	if i := slices.Index(sc.dag.ready, int32(index)); i >= 0 {
 		heap.Remove(&sc.dag.ready, i)
 	}
 }
 
-// applyStepEnded ends a node, which may not have begun.
+// applyStepEnded ends a node. The node may end without having begun.
 func (dagMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	node := sc.Plan.Nodes[e.Node]
 	if node == nil {
@@ -126,7 +126,7 @@ func (dagMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	sc.releaseDependents(node)
 }
 
-// errorDetails returns the error details of a failed step. These are the details of its only unit.
+// errorDetails returns the error details of a failed step with a single unit; nil for other steps.
 func (st *Step) errorDetails() json.RawMessage {
 	if st == nil || !st.Node.Single || len(st.Units) != 1 || st.Units[0].Error == nil {
 		return nil
@@ -134,8 +134,8 @@ func (st *Step) errorDetails() json.RawMessage {
 	return st.Units[0].Error.Details
 }
 
-// failAt records that a node has failed its scope. The error of a node inside the failed node is
-// named by its path.
+// failAt records that a node has failed its scope. If the failure comes from a node inside, the
+// error text names that node by its path.
 func (sc *Scope) failAt(st *Step, e *Event) {
 	between := ": "
 	if st != nil && st.Child != nil && st.Child.Failed != "" && st.Child.Failed == e.Error {
@@ -154,8 +154,7 @@ func (dagMode) deactivateStep(sc *Scope, st *Step, at int64) {
 	n.setUnits(NodeUnits{Total: int32(len(st.Units)), Initial: int32(st.Initial), Left: int32(st.Left()), Failures: int32(st.Failures)})
 }
 
-// inputOf returns the input of a node. A branch that is laid out in its parent's scope has no input
-// of its own.
+// inputOf returns the input of a node. A join has none, because its branch has no input of its own.
 func (sc *Scope) inputOf(n *PlanNode, st *Step) json.RawMessage {
 	switch {
 	case st != nil:
@@ -186,7 +185,8 @@ func (sc *Scope) outputOf(n *PlanNode, st *Step, e *Event) json.RawMessage {
 	return e.Output
 }
 
-// releaseDependents updates the nodes that depend on an ended node.
+// releaseDependents updates the nodes that depend on an ended node: each can become ready or
+// doomed.
 func (sc *Scope) releaseDependents(n *PlanNode) {
 	for _, i := range n.Dag.Dependents {
 		d := &sc.Nodes[i]
@@ -210,7 +210,7 @@ func (sc *Scope) allowsDependent(index int, dependent *PlanNode) bool {
 		n.Status() == StepSkipped && n.Rare().Mode == SkipOptional
 }
 
-// branchRun returns the meaning of `run` inside a branch that has a scope of its own.
+// branchRun returns the value of `run` inside a branch that has a scope of its own.
 func (sc *Scope) branchRun(n *PlanNode) json.RawMessage {
 	for _, g := range n.Dag.Guards {
 		if sc.Plan.Dag.List[g].Kind == KindPrep {
@@ -256,7 +256,7 @@ func (sc *Scope) resetNodes(which func(index int) bool) {
 	sc.linkDag()
 }
 
-// resetNode resets a node so that it runs again, with its reusable results. The nodes after it that
+// resetNode resets a node so that it runs again, with its reusable results. Dependent nodes that
 // ran anyway, or that used undone results, are reset without their results, because their input
 // will change. Such nodes are outputs, nodes that always run, and all that depend on them.
 func (sc *Scope) resetNode(index int) {
@@ -273,8 +273,7 @@ func (sc *Scope) resetNode(index int) {
 	}
 }
 
-// resetForRetry resets the state of a node, which then has not begun, except for the data for its
-// next visit.
+// resetForRetry makes a node look as if it had not begun. Only the data for its next visit stays.
 func (n *NodeState) resetForRetry(kept *Kept) {
 	extra := n.Rare().Extra
 	*n = NodeState{Visit: n.Visit}

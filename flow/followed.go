@@ -2,8 +2,8 @@ package flow
 
 import "slices"
 
-// FollowedError describes failed steps of a node after which the task went on as if they had
-// completed, because on_error is follow. A failure that an `error` edge handles is not one.
+// FollowedError describes failed steps of a node after which the task continued as if they had
+// completed, because on_error is follow. A failure that an `error` edge handles is not included.
 type FollowedError struct {
 	Node  string
 	Times int
@@ -12,14 +12,14 @@ type FollowedError struct {
 	At    int64
 }
 
-// KeptFollowed is the maximum number of nodes for which a task keeps such errors: those that failed
-// last. The journal has all.
+// KeptFollowed is the maximum number of nodes for which a task keeps a FollowedError. The nodes
+// that failed last stay; the journal has all failures.
 const KeptFollowed = 20
 
-// maxFollowedText is the maximum number of bytes of such an error that are kept.
+// maxFollowedText is the maximum number of bytes kept of the error of a FollowedError.
 const maxFollowedText = 1_000
 
-// noteFollowed stores the error of a step as the last one.
+// noteFollowed stores the error of a step as the newest FollowedError.
 func (s evolveState) noteFollowed(e *Event) {
 	f := FollowedError{Node: e.Node}
 	if i := slices.IndexFunc(s.FollowedErrors, func(f FollowedError) bool { return f.Node == e.Node }); i >= 0 {

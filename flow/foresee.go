@@ -7,10 +7,10 @@ import (
 
 // Foresight is the predicted course of a task that is not started. Steps that need no worker are
 // decided. Work that was done before with the same input has its recorded result. Everything else
-// stays open, with all steps that wait for it.
+// stays open, with all steps that depend on it.
 type Foresight struct {
 	Steps  []Foreseen // in the order in which they would begin
-	Status TaskStatus // status with which it would end; "" if that depends on open steps
+	Status TaskStatus // predicted final status; "" if that depends on open steps
 	More   bool       // the prediction was cut
 }
 
@@ -42,9 +42,9 @@ const (
 	foreseenDecisions = 2000
 )
 
-// Foresee predicts the course of a task, and carries nothing out. known is the history of a task of
-// the same flow, and old is its plan. Recorded results count where a node does the same work with
-// the same input.
+// Foresee predicts the course of a task and carries nothing out. known is the history of a task of
+// the same flow, and old is the plan of that task. A recorded result is used where a node does the
+// same work with the same input.
 func Foresee(plan *Plan, start Start, known []Event, old *Plan, env Env) (Foresight, error) {
 	f := &foreseer{env: env, plan: plan, s: NewState("foreseen", plan), known: findRecorded(known, old), stepIndex: map[Address]int{}}
 	shared := 0
@@ -103,7 +103,7 @@ func findRecorded(history []Event, plan *Plan) map[workKey]recordedWork {
 	return known
 }
 
-// foreseer plays a task.
+// foreseer runs a task in memory to predict its course.
 type foreseer struct {
 	env       Env
 	plan      *Plan
@@ -147,8 +147,8 @@ func (f *foreseer) decideCommand(c Command, skip int) error {
 	return nil
 }
 
-// playTask goes on until no known work is left. It ignores rejected commands, because they became
-// pointless meanwhile.
+// playTask continues until no recorded work is left. Rejected commands are ignored, because the
+// task no longer needs them.
 func (f *foreseer) playTask() {
 	for !f.s.Status.Ended() && !f.foresight.More {
 		switch {
@@ -195,7 +195,7 @@ func (f *foreseer) answerJob(j *Job) {
 	_ = f.decideCommand(r, 0)
 }
 
-// fireNextAlarm advances the clock to the first alarm that needs nothing but time. It returns false
+// fireNextAlarm advances the clock to the first alarm that depends on time alone. It returns false
 // if there is none.
 func (f *foreseer) fireNextAlarm() bool {
 	first := -1
@@ -214,7 +214,7 @@ func (f *foreseer) fireNextAlarm() bool {
 	return true
 }
 
-// needsOnlyTime reports whether the alarm needs nothing but time.
+// needsOnlyTime reports whether the alarm depends on time alone, and not on a carrier.
 func (f *foreseer) needsOnlyTime(a Alarm) bool {
 	switch a.Kind {
 	case AlarmEnter, AlarmStart:
@@ -244,7 +244,8 @@ func (f *foreseer) noteStep(e *Event) {
 	}
 }
 
-// foreseenStep returns the prediction of a step, or nil if there are too many steps.
+// foreseenStep returns the prediction of a step and adds it if needed. It returns nil if there are
+// too many steps.
 func (f *foreseer) foreseenStep(a Address) *Foreseen {
 	a.Unit, a.Attempt = 0, 0
 	i, ok := f.stepIndex[a]

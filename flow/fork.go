@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Fork is the part of the history of another task that a new task takes over. The new task runs the
-// same flow in another version, or from an earlier step on.
+// Fork is the part of another task's history that a new task takes over. The new task runs the same
+// flow in another version, or from an earlier step on.
 type Fork struct {
 	Task   string          // the other task
 	Began  json.RawMessage // params with which the other task began
 	Events []Event         // shared events, without the first one
-	// Shared holds values that replace shared values taken over from the other task, by key. A dag
-	// has none.
+	// Shared holds, by key, values that replace shared values of the other task. It is empty for a
+	// dag.
 	Shared map[string]json.RawMessage
 }
 
@@ -22,12 +22,12 @@ type Fork struct {
 type ForkPlan struct {
 	Fork
 	Params json.RawMessage // final params of the other task
-	Keeps  []ForkStep      // ended steps whose results are kept
+	Keeps  []ForkStep      // ended steps whose results the fork keeps
 	Again  []ForkStep      // steps that are repeated, including those that have not ended
 }
 
-// Start returns the command that starts the new task. Without params it uses those of the other
-// task. Shared values that are not given stay as they are.
+// Start returns the command that starts the new task. Without params, the new task uses those of
+// the other task. Shared values that are not given stay as they are.
 func (p *ForkPlan) Start(version string, params json.RawMessage, shared map[string]json.RawMessage) Start {
 	if len(params) == 0 {
 		params = p.Params
@@ -39,8 +39,8 @@ func (p *ForkPlan) Start(version string, params json.RawMessage, shared map[stri
 // changeableKinds are the kinds of steps of a function whose recorded results a fork may change.
 var changeableKinds = []CodeKind{CodeDo, CodeSignal, CodeApproval, CodeCall}
 
-// ChangeResults replaces recorded results of a function that the fork keeps, by the places of their
-// steps. A step that had failed counts as completed then.
+// ChangeResults replaces recorded results of a function, by the places of their steps. A failed
+// step whose result is replaced counts as completed.
 func (p *ForkPlan) ChangeResults(results map[string]json.RawMessage, l Limits) error {
 	left := maps.Clone(results)
 	for i := range p.Events {
@@ -72,8 +72,8 @@ func (p *ForkPlan) ChangeResults(results map[string]json.RawMessage, l Limits) e
 // ForkStep is a step of a forked history.
 type ForkStep struct {
 	Address
-	Why    ForkReason // reason to repeat it; "" if it is kept
-	Output Glimpse    // recorded output of a kept step, set for the first ones only
+	Why    ForkReason // reason to repeat the step; "" if it is kept
+	Output Glimpse    // recorded output of a kept step; only set for the first steps
 }
 
 // ForkReason is the reason why a step is repeated.
@@ -82,20 +82,20 @@ type ForkReason string
 // Values of ForkReason.
 const (
 	ForkChanged ForkReason = "changed" // the node does other work, or no longer exists
-	// a step before it or a dependency is repeated, or leads elsewhere
+	// ForkDownstream means that an earlier step or a dependency is repeated, or leads elsewhere.
 	ForkDownstream  ForkReason = "downstream"
 	ForkRequested   ForkReason = "requested"   // the request names it as the start
-	ForkCompensated ForkReason = "compensated" // it was compensated
-	ForkFailed      ForkReason = "failed"      // it failed, and no step followed
-	ForkUnfinished  ForkReason = "unfinished"  // it was active when the task ended
+	ForkCompensated ForkReason = "compensated" // the step was compensated
+	ForkFailed      ForkReason = "failed"      // the step failed, and no step followed
+	ForkUnfinished  ForkReason = "unfinished"  // the step was active when the task ended
 )
 
 // ForkPoint is the place in a history where a fork continues. The default is the end of the
 // history.
 type ForkPoint struct {
 	Node string // node of the root that is repeated with everything after it; "" if none
-	// the history is a prefix of whole rows, later ones are ignored, and the other task may still
-	// run
+	// Part is set if the history is a prefix of whole rows. Later rows are ignored, and the other
+	// task may still run.
 	Part bool
 }
 
@@ -104,12 +104,12 @@ const MaxFork = 16 << 20
 
 // PlanFork decides which steps a task of a plan may share with another task. A step is kept if its
 // node does the same work in both plans, and if the steps that led to it are kept. In a graph these
-// are all steps before it, in a dag its dependencies. Retries, timeouts, edges and compensations
-// may differ, because they only matter for later steps.
+// are all earlier steps, in a dag the dependencies. Retries, timeouts, edges and compensations may
+// differ, because they only matter for later steps.
 //
-// If at names a node, a graph repeats the last visit of it. Compensated steps are repeated. In a
-// graph the signals are kept that came before the first repeated step of the root. In a dag all
-// signals are kept except those that ended a repeated step.
+// If at names a node, a graph repeats the last visit of that node. Compensated steps are repeated.
+// A graph keeps the signals that came before the first repeated step of the root. A dag keeps all
+// signals except those that ended a repeated step.
 func PlanFork(task string, history []Event, old, plan *Plan, at ForkPoint) (ForkPlan, error) {
 	f := &forker{before: NewState(task, old), s: NewState(task, plan), from: at.Node, part: at.Part,
 		scopes: map[string]*PlanScope{"": old.Root}, closedGraphs: map[string]bool{},
@@ -149,7 +149,7 @@ type forker struct {
 	endedWhole   map[Address]bool      // subflows that ended because they had no work left
 	undone       map[Address]bool      // compensated steps,
 	undoneNodes  map[Address]bool      // and their nodes
-	// for the pocketflow profile: the last signal for each waiting step
+	// lastSignals is the last signal for each waiting step, for the pocketflow profile.
 	lastSignals   map[Address]*Event
 	endedBySignal map[*Event][]Address // steps that a signal has ended
 	signals       []*Event             // signals and answers, by number
@@ -256,7 +256,7 @@ func (f *forker) considerEvent(event *Event) {
 		f.shareRecorded(e)
 	case WaitStarted:
 		f.shareWait(e)
-	case AttemptHeld: // the function is called anew
+	case AttemptHeld: // the fork calls the function again
 	case UnitsAppended, AttemptsDispatched:
 		if f.s.activeStep(e.Address()) != nil {
 			f.shareEvent(e)
@@ -268,14 +268,14 @@ func (f *forker) considerEvent(event *Event) {
 	}
 }
 
-// answersAgain reports whether a signal ended a step that is repeated, which waits for a new
+// answersAgain reports whether a signal ended a step that is repeated. That step waits for a new
 // signal.
 func (f *forker) answersAgain(signal *Event) bool {
 	return slices.ContainsFunc(f.endedBySignal[signal], func(a Address) bool { return f.redone[a] })
 }
 
-// dropRedoneAnswers removes signals that were shared before the step that they ended turned out to
-// be repeated.
+// dropRedoneAnswers removes shared signals that ended a repeated step. They were shared before the
+// repetition of the step was known.
 func (f *forker) dropRedoneAnswers(events []Event) []Event {
 	var kept []Event
 	for i := range events {
@@ -328,8 +328,8 @@ func (f *forker) redoReason(sc *Scope, e *Event) ForkReason {
 	return ""
 }
 
-// isInsideUndone reports whether a step belongs to a branch that was undone as a whole and is laid
-// out in its parent's scope.
+// isInsideUndone reports whether a step belongs to a branch that was undone as a whole. The nodes
+// of such a branch are in the scope of its parent.
 func (f *forker) isInsideUndone(e *Event) bool {
 	for i, char := range e.Node {
 		if char == '/' && f.undoneNodes[Address{Scope: e.Scope, Node: e.Node[:i]}] {
@@ -350,8 +350,8 @@ func (f *forker) leadsTo(sc *Scope, n *PlanNode, e *Event) bool {
 	return !slices.ContainsFunc(n.Dag.Deps, func(i int) bool { return !sc.Nodes[i].Ended() })
 }
 
-// redoFrom records a repeated step. In a graph all later steps are repeated too. The steps around
-// it have not ended then.
+// redoFrom records a repeated step. In a graph all later steps are repeated, too. The surrounding
+// steps count as not ended.
 func (f *forker) redoFrom(e *Event, why ForkReason) {
 	f.noteRedone(e.stepAddress(), why)
 	if sc := f.s.scopes[e.Scope]; sc != nil && sc.Plan.Dag == nil {
@@ -377,7 +377,7 @@ func (f *forker) shareEnded(e Event) {
 		return
 	case st == nil && sc.Plan.Dag == nil:
 		return
-	// a node of a dag that ends without having begun; one that had begun is recorded already
+	// A node of a dag may end without having begun. A node that had begun is recorded already.
 	case st == nil:
 		if f.redone[e.stepAddress()] {
 			return
@@ -417,7 +417,7 @@ func (sc *Scope) isOver() bool {
 }
 
 // redirectEdge makes the end of a graph's step lead where the new plan leads. A failure that ended
-// the scope is retried instead. A function has no edges: it leads to itself when it begins anew.
+// the scope is retried instead. A function has no edges: after a restart its next step is itself.
 func (f *forker) redirectEdge(sc *Scope, st *Step, e *Event) {
 	failed := e.Status == string(StepFailed)
 	if e.Attempt > 0 || failed && e.Next == "" || sc.Plan.Code {
@@ -442,8 +442,8 @@ func (f *forker) redoUnended(sc *Scope) {
 	}
 }
 
-// goOnFrom applies the history of another task to this one. Its work is done, so there are no
-// effects.
+// goOnFrom applies the history of another task to the new task. The work of that history is done,
+// so there are no effects.
 func (d taskDecider) goOnFrom(f *Fork) {
 	d.s.waits.log = nil // these approvals belong to the other task
 	for i := range f.Events {
@@ -454,7 +454,7 @@ func (d taskDecider) goOnFrom(f *Fork) {
 	d.s.waits.log = &d.approvals
 }
 
-// signalShared sends the shared values that the fork was given. It runs after the repeated steps
+// signalShared sends the shared values of the fork as signals. It runs after the repeated steps
 // were reset, so a step that is reset cannot consume a signal that the new visit waits for.
 func (d taskDecider) signalShared(f *Fork) {
 	for _, key := range slices.Sorted(maps.Keys(f.Shared)) {
@@ -462,10 +462,10 @@ func (d taskDecider) signalShared(f *Fork) {
 	}
 }
 
-// byFork is the sender of these values.
+// byFork is the sender of the signals of signalShared.
 const byFork = "fork"
 
-// Fit checks the shared values that a fork is given.
+// Fit rejects shared values of a fork that are invalid or too large.
 func (f *Fork) Fit(p *Plan, l Limits) error {
 	size := 0
 	for key, v := range f.Shared {
@@ -489,7 +489,8 @@ func (f *Fork) Fit(p *Plan, l Limits) error {
 	return nil
 }
 
-// shareWait shares a wait of a function. It goes on in the fork, unless that continues from there.
+// shareWait shares a wait of a function. The wait continues in the fork, unless the fork repeats
+// that wait.
 func (f *forker) shareWait(e Event) {
 	switch {
 	case f.s.scopes[e.Scope] == nil || f.closedGraphs[e.Scope]:
@@ -500,8 +501,8 @@ func (f *forker) shareWait(e Event) {
 	}
 }
 
-// shareRecorded shares a recorded step of a function. From the step where the fork continues, the
-// function gets no more results, and so it does not end either.
+// shareRecorded shares a recorded step of a function. From the step where the fork continues, no
+// results are shared, so the function does not end either.
 func (f *forker) shareRecorded(e Event) {
 	sc := f.s.scopes[e.Scope]
 	at := e.stepAddress()

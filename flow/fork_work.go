@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// sameWork reports whether a node does the same work in two scopes, so that the results of one
-// count in the other. Retries, timeouts, edges and compensations are ignored. The scope inside a
-// node is ignored too, because it is compared step by step.
+// sameWork reports whether a node does the same work in two scopes, so that results of one are
+// valid in the other. Retries, timeouts, edges and compensations are ignored. The scope inside a
+// node is ignored, too, because its steps are compared one by one.
 func sameWork(one *PlanScope, a *PlanNode, other *PlanScope, b *PlanNode) bool {
 	return reflect.DeepEqual(workOf(one, a), workOf(other, b))
 }
@@ -70,8 +70,8 @@ func (e *Each) withoutRetries() *Each {
 	return w
 }
 
-// dagWork describes the work of a node in dag mode, with keys of other nodes in place of their
-// indexes.
+// dagWork describes the work of a node in dag mode. Other nodes are named by their keys, not by
+// their indexes.
 type dagWork struct {
 	Deps, Guards      []string
 	Sees              [][3]string

@@ -2,7 +2,7 @@
 
 package flow
 
-// Formats of the next release, which the test of a rolling upgrade builds.
+// Formats of the next release. The test of a rolling upgrade builds that release.
 const (
 	Format         = 2
 	snapshotFormat = 19

@@ -16,7 +16,7 @@ type Heard struct {
 	Keys []string
 }
 
-// Heard returns these keys for a task with the given params, because params may define what nodes
+// Heard returns the keys for a task with the given params, because params may define what nodes
 // wait for.
 func (p *Plan) Heard(params json.RawMessage) Heard {
 	h := &heardCollector{params: params, keys: map[string]bool{}}

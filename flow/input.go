@@ -101,7 +101,7 @@ func (sc *Scope) resolveText(text string, params json.RawMessage) json.RawMessag
 }
 
 // resolveFlat resolves a text inside a subflow: `$params.KEY`, or a key of shared with or without
-// `$shared.`. A key may contain dots: the text counts as a path only if there is no such key.
+// `$shared.`. A key may contain dots: the text counts as a path only if no such key exists.
 func (sc *Scope) resolveFlat(text string, params json.RawMessage) json.RawMessage {
 	if key, ok := strings.CutPrefix(text, "$params."); ok {
 		if v, ok := expr.Field(params, key); ok {
@@ -120,10 +120,10 @@ func (sc *Scope) sharedPath(path string) json.RawMessage {
 }
 
 // awaitedValue returns the value that a wait_event or approval waits for: that of the signal that
-// it has consumed.
+// the step has consumed.
 //
-// With the pocketflow profile it is the current value of the reference. A word without `$` is a key
-// of shared there, and a subflow also sees values that were signaled to the task.
+// With the pocketflow profile the value is the current value of the reference. Without a `$`, the
+// reference is a key of shared. A subflow then also sees values that were signaled to the task.
 func (s *State) awaitedValue(st *Step, param string) (value json.RawMessage, ok bool) {
 	if !st.scope.Plan.Pocketflow {
 		if st.Signal == nil {
@@ -196,8 +196,8 @@ func mergeParams(st *Step, exec *Exec) json.RawMessage {
 }
 
 // withOwnProgram returns params in which only the definition may name a program, because a worker
-// or starter executes it. This holds for all profiles. Values of that name that are no objects
-// stay. Letter case is ignored, because some readers of JSON ignore it.
+// or starter executes that program. This holds for all profiles. Values of that name that are not
+// objects stay. Letter case is ignored, because some readers of JSON ignore it.
 func withOwnProgram(params, own json.RawMessage) json.RawMessage {
 	if !mayNameProgram(params) {
 		return params
@@ -224,7 +224,7 @@ func withOwnProgram(params, own json.RawMessage) json.RawMessage {
 }
 
 // mayNameProgram reports whether params may have a member named like ProgramParam, in any letter
-// case or with escaped characters. Each step asks, so it only looks at quotes.
+// case or with escaped characters. It only looks at quotes, because every step calls it.
 func mayNameProgram(params []byte) bool {
 	const quoted = `"` + ProgramParam + `"`
 	if bytes.IndexByte(params, '\\') >= 0 {

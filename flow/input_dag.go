@@ -43,7 +43,7 @@ func (sc *Scope) mergedInput(n *PlanNode) json.RawMessage {
 }
 
 // mappedInput builds a mapped input from an expression, one reference or bindings. Without any of
-// these it contains all outputs that the node sees.
+// these, the input holds all outputs that the node sees.
 func (sc *Scope) mappedInput(n *PlanNode, a *expr.Allowance) (json.RawMessage, error) {
 	d := n.Dag
 	switch {
@@ -137,8 +137,8 @@ func (sc *Scope) seenOutput(n *PlanNode, name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// seesNothing reports whether the name is a dependency without an output, because it was skipped or
-// failed.
+// seesNothing reports whether the name is a dependency without an output. Such a dependency was
+// skipped or failed.
 func (sc *Scope) seesNothing(n *PlanNode, name string) bool {
 	return slices.ContainsFunc(n.Dag.Sees, func(s Seen) bool { return s.Name == name && sc.Nodes[s.Index].Status() != StepCompleted })
 }
@@ -160,8 +160,8 @@ func (st *Step) fanoutItem(i int) json.RawMessage {
 	return itemAt(st.common.items, st.Extra, st.Initial, i)
 }
 
-// itemAt returns the item of a unit: an appended one, or one of the list, where each item has the
-// same number of consecutive units.
+// itemAt returns the item of a unit. Each item of the list belongs to the same number of
+// consecutive units; appended items follow, one per unit.
 func itemAt(items, extra []json.RawMessage, initial, unit int) json.RawMessage {
 	if k := unit - initial; k >= 0 {
 		if k < len(extra) {
@@ -175,7 +175,7 @@ func itemAt(items, extra []json.RawMessage, initial, unit int) json.RawMessage {
 	return null
 }
 
-// runOf returns the meaning of `run` for a node: the result of the prep of the branch around it, or
+// runOf returns the value of `run` for a node: the result of the prep of the branch around it, else
 // the run of the scope.
 func (sc *Scope) runOf(n *PlanNode) json.RawMessage {
 	if n.Dag.Run >= 0 {
@@ -211,8 +211,8 @@ func (sc *Scope) appendSeen(b []byte, seen []Seen, nulls bool) []byte {
 	return b
 }
 
-// unitsOfEach returns the number of units of a fanout. More units than a step may have are an
-// error.
+// unitsOfEach returns the number of units of a fanout. It returns an error if a step may not have
+// so many units.
 func (sc *Scope) unitsOfEach(n *PlanNode, most int) (int, error) {
 	d := n.Dag
 	if d.Items == nil {
@@ -238,7 +238,7 @@ func (sc *Scope) unitsOfEach(n *PlanNode, most int) (int, error) {
 	return len(items) * count, err
 }
 
-// itemsOfEach returns the items of a fanout. A skipped dependency has none.
+// itemsOfEach returns the items of a fanout; none if a skipped dependency should provide them.
 func (sc *Scope) itemsOfEach(n *PlanNode) ([]json.RawMessage, error) {
 	from := n.Dag.Items
 	if sc.isSkippedRef(from) {
@@ -253,8 +253,8 @@ func (sc *Scope) itemsOfEach(n *PlanNode) ([]json.RawMessage, error) {
 	return items, nil
 }
 
-// countOfEach returns the number of units, or the number per item, with its text as written. The
-// number is capped above the limit of a step.
+// countOfEach returns the number of units, or the number per item, with the number's text as
+// written. A number above the limit of a step is capped, but stays above the limit.
 func (sc *Scope) countOfEach(n *PlanNode) (count int, text string, err error) {
 	from := n.Dag.Count
 	switch {

@@ -7,26 +7,26 @@ import (
 	"slices"
 )
 
-// Kept holds the results that a failed or interrupted step leaves to the visit that retries it.
-// Completed work is not repeated if the input is the same.
+// Kept holds the results that a failed or interrupted step leaves for its retry. Completed work is
+// not repeated if the input is the same.
 type Kept struct {
 	Input   json.RawMessage
 	Initial int    // number of units at the start
-	Units   []Unit // zero for units that had not completed
+	Units   []Unit // one per unit; zero for units that had not completed
 	Child   *Scope // scope of a subflow, without active steps
 	Since   int    // visit whose unit keys the units use
 	OwnKeys []OwnKeys
 }
 
-// OwnKeys is a range of units whose keys belong to another visit than those of the other units,
+// OwnKeys is a range of units whose keys contain another visit than those of the other units,
 // because they were undone. Ranges are in ascending order.
 type OwnKeys struct {
 	From, Count int
-	Visit       int // 0 for the next visit, which runs them again
+	Visit       int // 0 for the next visit, which runs the units again
 }
 
-// keepResults returns the reusable results of an ended step. Everything below the step has ended,
-// too.
+// keepResults returns the reusable results of an ended step. Everything below the step has ended by
+// then.
 func (s evolveState) keepResults(st *Step, at int64) *Kept {
 	k := &Kept{Input: st.Input, Initial: st.Initial, Units: st.completedUnits()}
 	k.Since, k.OwnKeys = st.keyVisit(), st.OwnKeys
@@ -47,8 +47,8 @@ func (sc *Scope) cutActive(s *State, at int64) {
 }
 
 // completedUnits returns the units with the results of the completed ones alone. It returns nil if
-// none has completed. It also returns nil if all have: then the step failed because of their
-// combined output, and would fail again.
+// none has completed. It also returns nil if all have: then the step failed because of the combined
+// output, and would fail again.
 func (st *Step) completedUnits() []Unit {
 	if st.Done == st.Failures || st.Done-st.Failures == len(st.Units) || st.Node.Single {
 		return nil
@@ -115,8 +115,8 @@ func (st *Step) unitKeyVisit(unit int) int {
 	return st.keyVisit()
 }
 
-// originUnit returns the unit in the visit that the step continues. It returns nil if neither
-// the step nor a scope around it continues a visit.
+// originUnit returns the address of the unit in the visit that the step continues. It returns nil
+// if neither the step nor a scope around it continues a visit.
 func (st *Step) originUnit(unit int) *Address {
 	scope, visit := st.scope.originPath(), st.unitKeyVisit(unit)
 	if visit == st.Visit && scope == st.scope.Path {
@@ -138,7 +138,7 @@ func (sc *Scope) originPath() string {
 	return childScope(around, sc.parent.Key, sc.parent.keyVisit())
 }
 
-// applyKept gives a step that was just entered the results of its last visit. Units that were
+// applyKept restores the results of the last visit in a step that was just entered. Units that were
 // appended to that visit are appended again later, and get their results then.
 func (st *Step) applyKept(k *Kept) {
 	st.takeResults(k.Units, 0)
@@ -215,7 +215,7 @@ func (s evolveState) retryTask(e *Event) {
 		if !s.Root.equalValues(s.Params, e.Params) {
 			s.Root.forgetInside()
 			if f := s.Root.Function; f != nil {
-				f.NextInput = nil // a function that has begun anew gets the new params
+				f.NextInput = nil // a restarted function gets the new params
 			}
 		}
 		s.Params = e.Params

@@ -12,18 +12,19 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Keys defines the permits that the attempts of a node, or a whole task, must get before they go
-// on. They limit how many attempts or tasks of a key are under way in the whole cluster.
+// Keys defines the permits that the attempts of a node, or a whole task, must get before they
+// continue. Permits limit how many attempts or tasks of a key are under way in the whole cluster.
 type Keys struct {
 	Concurrency *KeyLimit // limit of concurrent holders; nil if none
 	Rate        *KeyLimit // limit of starts per period; nil if none
-	Priority    KeyText   // order among requests that wait for the same key; higher comes first
+	Priority    KeyText   // order among requests that wait for the same key; higher is served first
 	PerUnit     bool      // the keys differ from unit to unit
 }
 
 // KeyLimit is a limit that applies to each key separately.
 type KeyLimit struct {
-	// limits with the same name are shared; "" if it belongs to the node or the flow alone
+	// Name makes all limits of that name share their permits; "" if the limit belongs to the node
+	// or the flow alone.
 	Name  string
 	Key   KeyText
 	Fair  KeyText // waiting requests are served round robin by this text
@@ -39,11 +40,11 @@ type KeyText struct {
 	From KeySource
 }
 
-// KeySource is the value that the reference of a key looks into.
+// KeySource is the value in which the reference of a key is resolved.
 type KeySource uint8
 
-// Sources of keys. KeyFromItem is the item of a unit, KeyFromRun the input of a dag; the Ref of
-// either looks into its input.
+// Sources of keys: KeyFromItem is the item of a unit, KeyFromRun the input of a dag. For both, the
+// Ref is resolved as a path into an input.
 const (
 	KeyFromEnv KeySource = iota
 	KeyFromItem
@@ -65,9 +66,10 @@ const MaxPriority = 100
 
 // Permit is a request of an attempt or a task to the owner of a key.
 type Permit struct {
-	Key   string `json:"k"` // with a prefix for the kind of limit and its owner
+	Key   string `json:"k"` // key with a prefix for the kind of limit and its owner
 	Limit int    `json:"l"`
-	// period of a rate; 0 means that the permit is held until the attempt or the task is over
+	// PerMS is the period of a rate. 0 means that the permit is held until the attempt or the task
+	// is over.
 	PerMS    int64    `json:"m,omitempty"`
 	Full     WhenFull `json:"w,omitempty"`
 	Priority int      `json:"p,omitempty"`
@@ -77,20 +79,20 @@ type Permit struct {
 // Permits are the permits of an attempt or a task, in the order in which they are requested.
 type Permits struct {
 	List    []Permit
-	Got     int   // number of permits given so far
+	Got     int   // number of permits granted so far
 	AskedAt int64 // time of the current request
 }
 
 // Waits reports whether a permit is still missing.
 func (p *Permits) Waits() bool { return p != nil && p.Got < len(p.List) }
 
-// Next returns the permit that it waits for.
+// Next returns the permit that is awaited. One must be missing; see Waits.
 func (p *Permits) Next() *Permit { return &p.List[p.Got] }
 
-// isAwaiting reports whether it waits for a permit of the key.
+// isAwaiting reports whether the next missing permit is one of the key.
 func (p *Permits) isAwaiting(key string) bool { return p.Waits() && p.Next().Key == key }
 
-// isHolding reports whether it holds a permit of the key. A permit of a rate is never held.
+// isHolding reports whether a permit of the key is held. A permit of a rate is never held.
 func (p *Permits) isHolding(key string) bool {
 	for i := 0; p != nil && i < p.Got; i++ {
 		if p.List[i].Key == key && p.List[i].PerMS == 0 {
@@ -100,7 +102,7 @@ func (p *Permits) isHolding(key string) bool {
 	return false
 }
 
-// appendReleases adds the releases of all permits that were given or requested.
+// appendReleases adds the releases of all permits that are held or requested.
 func (p *Permits) appendReleases(effects []Effect, a Address) []Effect {
 	for i := 0; p != nil && i < min(p.Got+1, len(p.List)); i++ {
 		if i == p.Got || p.List[i].PerMS == 0 {
@@ -110,8 +112,8 @@ func (p *Permits) appendReleases(effects []Effect, a Address) []Effect {
 	return effects
 }
 
-// appendGot adds the effect of the permit that was given last: it is held, or used up if it belongs
-// to a rate.
+// appendGot adds the effect of the newest permit: a Held, or for a rate a Release, because that
+// permit is used up at once.
 func (p *Permits) appendGot(effects []Effect, a Address) []Effect {
 	got := &p.List[p.Got-1]
 	if got.PerMS > 0 {
@@ -132,16 +134,16 @@ func decodePermits(e *Event) []Permit {
 	return list
 }
 
-// Prefixes of keys. Tasks and jobs never share a permit. So a task that holds one may wait for the
-// permits of its jobs, and jobs never wait for a holder that could wait for them.
+// Prefixes of keys. Tasks and jobs never share a permit. So a task that holds a permit may wait for
+// permits of its jobs, but jobs never wait for a holder that could wait for them.
 const (
 	tasksKey = "tasks:"
 	jobsKey  = "jobs:"
 	rateKey  = "rate:"
 )
 
-// encodePermits returns the list of permits that a node or a flow needs, for an event. place owns
-// the keys without a name.
+// encodePermits returns the list of permits that a node or a flow needs, as JSON for an event. Keys
+// without a name belong to place. value resolves a text.
 func (k *Keys) encodePermits(kind, place string, value func(*KeyText) json.RawMessage) json.RawMessage {
 	priority := 0
 	if k.Priority.Text != "" {
@@ -173,14 +175,14 @@ func (k *Keys) encodePermits(kind, place string, value func(*KeyText) json.RawMe
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// keyText returns the value of a key's text: a string unchanged, any other value as JSON.
+// keyText returns the text of a key: a string value unchanged, any other value as JSON.
 func keyText(value func(*KeyText) json.RawMessage, k *KeyText) string {
 	if k.Text == "" {
 		return ""
 	}
 	v := value(k)
 	if text, ok := expr.String(v); ok && IsName(text) {
-		return text // for other texts the JSON form keeps them distinct, because stores cannot
+		return text // stores may mix up other texts; as JSON they stay distinct
 	}
 	return string(expr.Compact(orNull(v)))
 }
@@ -211,7 +213,7 @@ func priorityOf(v json.RawMessage) int {
 	return int(max(-MaxPriority, min(f, MaxPriority)))
 }
 
-// unitPermits returns the permits that the attempts of a unit need now.
+// unitPermits returns the permits that the attempts of a unit need now, as JSON.
 func (st *Step) unitPermits(p *Plan, unit int) json.RawMessage {
 	return st.Node.Keys.encodePermits(jobsKey, p.FlowID+"/"+st.Address().Step(), func(k *KeyText) json.RawMessage {
 		switch k.From {
@@ -261,8 +263,8 @@ func (p *Plan) taskPermits(params json.RawMessage) json.RawMessage {
 // because every start requests the permits again.
 func (s owedState) holderAddress() Address { return Address{Attempt: s.Asked} }
 
-// handleGranted continues an attempt or task that got its permit, or ends it because the key is
-// full. It ignores a permit that is no longer awaited.
+// handleGranted continues an attempt or task that got a permit. A refused attempt or task ends,
+// because its key is full. A permit that is no longer awaited is ignored.
 func (d permitDecider) handleGranted(c Granted) {
 	if c.Node == "" {
 		d.taskPart().taskGranted(c)
@@ -288,7 +290,7 @@ func (d permitDecider) handleGranted(c Granted) {
 	}
 }
 
-// refusedText returns the error of a request that does not wait.
+// refusedText returns the error of a request that was refused because its key is full.
 func refusedText(p *Permit) string {
 	return fmt.Sprintf("limit: no room for %s, %s, and when_full is refuse", p.Key, p.describeLimit())
 }
@@ -301,14 +303,13 @@ func (p *Permit) describeLimit() string {
 	return fmt.Sprintf("of which %d may be under way at once", p.Limit)
 }
 
-// taskGranted handles a permit for the task itself. A closing task ignores it, because it is a
-// repetition or comes too late. A retried task may close again before it has begun.
+// taskGranted handles a permit for the task itself. A closing task ignores the permit: it is a
+// repetition or came too late. A retried task may close again before it has begun.
 func (d taskDecider) taskGranted(c Granted) {
 	s := d.s
 	switch {
 	case s.Status.Ended() || s.Closing != nil || c.Address != s.owedPart().holderAddress() || !s.Permits.isAwaiting(c.Key):
-	// the task has not begun and ends now, because the decision about the cancel had no room for
-	// that
+	// The task has not begun and ends now. The decision about the cancel had no room to end it.
 	case s.isCanceling():
 	case c.Refused:
 		d.endTask(TaskFailed, refusedText(s.Permits.Next()))
@@ -318,7 +319,7 @@ func (d taskDecider) taskGranted(c Granted) {
 	}
 }
 
-// evictHolder ends the oldest holder of a key, because a new request takes its place.
+// evictHolder ends the oldest holder of a key, so that a new request gets the permit.
 func (d permitDecider) evictHolder(c Evict) {
 	const text = "canceled: a newer one takes its place at %s"
 	if c.Node == "" {

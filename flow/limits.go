@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Limits prevent a task from harming others. Zero fields mean the default.
+// Limits prevent a task from harming other tasks. Zero fields mean the default.
 type Limits struct {
 	Depth      int // maximum nesting of scopes
 	Units      int // maximum units of a step
@@ -110,11 +110,11 @@ func truncateText(s string, limit int) string {
 const MaxDelay = 100_000_000_000_000
 
 // maxDuration is the limit of Milliseconds. A time.Duration overflows at 292 years, so callers can
-// add to it.
+// add to a result without an overflow.
 const maxDuration = 100 * 365 * 24 * time.Hour
 
 // Milliseconds converts milliseconds to a time.Duration for waiting. A negative value becomes 0,
-// and a value above a hundred years becomes that.
+// and a value above a hundred years becomes a hundred years.
 func Milliseconds(ms int64) time.Duration {
 	return time.Duration(min(max(ms, 0), maxDuration.Milliseconds())) * time.Millisecond
 }
@@ -129,8 +129,8 @@ func CanonicalJSON(v json.RawMessage) []byte { return expr.Canonical(v) }
 // NoText is the error text for a name for which IsText is false.
 const NoText = "is not UTF-8 text, or holds the character U+0000: no store can keep it"
 
-// IsText reports whether every store can hold and find the name. Values may contain everything that
-// JSON allows.
+// IsText reports whether every store can hold and find a name. This does not apply to values, which
+// may contain everything that JSON allows.
 func IsText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
 
 // NoName is the error text for a name for which IsName is false.

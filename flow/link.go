@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// linkPlan rebuilds the data that derives from the exported fields and the plan.
+// linkPlan rebuilds the data that derives from the exported fields of the state and from the plan.
 func (s linkState) linkPlan(plan *Plan) error {
 	s.Plan = plan
 	s.linkRoot()
@@ -69,7 +69,7 @@ func (s linkState) linkRoot() {
 	s.scopes = map[string]*Scope{"": s.Root}
 }
 
-// setPlan gives a scope its plan, the mode of the plan, and the state that only that mode has.
+// setPlan sets the plan of a scope, its mode, and the state that only this mode has.
 func (sc *Scope) setPlan(p *PlanScope) {
 	sc.Plan, sc.mode = p, modeOf(p)
 	if p.Code && sc.Function == nil {
@@ -80,7 +80,7 @@ func (sc *Scope) setPlan(p *PlanScope) {
 	}
 }
 
-// linkClosing lets the closing scope write into the shared of the root.
+// linkClosing connects the closing scope to the shared of the root, where it writes its outputs.
 func (s linkState) linkClosing() {
 	if s.Root.Shared == nil {
 		s.Root.Shared = map[string]json.RawMessage{}
@@ -103,7 +103,7 @@ func (s linkState) linkChild(st *Step) {
 }
 
 // childInputs returns the input of the scope inside a step. A scope that declares inputs gets only
-// those of the surrounding values, with defaults filled in.
+// the declared ones, with defaults filled in.
 func (st *Step) childInputs() (params, run json.RawMessage) {
 	params, run = st.scope.mode.childInputs(st)
 	if in := st.Node.Sub.Inputs; in != nil {
@@ -156,7 +156,7 @@ func (st *Step) unfoldUnits() {
 }
 
 // unfoldFanout stores the values that the units of a fanout work on. An input that cannot be built
-// is left empty.
+// stays empty.
 func (st *Step) unfoldFanout() {
 	n := st.Node
 	st.common = new(unitValues)

@@ -32,38 +32,39 @@ type scopeMode interface {
 
 	// Evolving: the meaning of events.
 	beginScope(sc *Scope) // initializes a new scope
-	// sets the values from outside that the scope sees
+	// bindInputs sets the values from outside that the scope sees.
 	bindInputs(sc *Scope, params, run json.RawMessage)
 	activateStep(sc *Scope, st *Step)             // makes a step active
 	applyStepEnded(s *State, sc *Scope, e *Event) // ends a step
 	deactivateStep(sc *Scope, st *Step, at int64) // makes a step inactive
-	// stores the results for the next visit of a node; nil for none
+	// setKept stores the results for the next visit of a node; nil for none.
 	setKept(sc *Scope, n *PlanNode, k *Kept)
-	// resets failed and undone nodes, so that the scope continues
+	// reopenScope resets failed and undone nodes, so that the scope continues.
 	reopenScope(sc *Scope, undone map[string]bool)
-	// rebuilds the data that a snapshot does not hold, also in inner steps
+	// linkScope rebuilds the data that a snapshot does not hold, also in inner steps.
 	linkScope(s *State, sc *Scope) error
 
 	// Reading.
 	// returns the params that a step of a node sees
 	stepParams(sc *Scope, n *PlanNode) json.RawMessage
-	// returns a new slice in the order of the definition
+	// activeSteps returns a new slice in the order of the definition.
 	activeSteps(sc *Scope) []*Step
-	// reports whether attempts are in flight; with retries, units that wait for a retry count, too
+	// isBusy reports whether attempts are in flight. With retries, units that wait for a retry
+	// count, too.
 	isBusy(sc *Scope, retries bool) bool
-	// returns the active visit of a node, or nil
+	// activeStep returns the active visit of a node, or nil.
 	activeStep(sc *Scope, node string) *Step
-	// returns the data about a node apart from its step, or nil
+	// nodeState returns the state of a node apart from its step, or nil.
 	nodeState(sc *Scope, n *PlanNode) *NodeState
-	// returns how often a node was entered, or would have been
+	// visitCount returns how often a node was entered, or would have been.
 	visitCount(sc *Scope, n *PlanNode) int
-	// returns the results that a node has for its next visit
+	// keptResults returns the results that a node has for its next visit.
 	keptResults(sc *Scope, n *PlanNode) *Kept
 	scopeOutput(sc *Scope) json.RawMessage        // returns the result of the scope
-	outputSize(sc *Scope, levels int) valueSize   // returns the size and depth of that result
+	outputSize(sc *Scope, levels int) valueSize   // returns the size and depth of the result
 	stepInput(st *Step) json.RawMessage           // returns the input of a step
 	unitInput(st *Step, unit int) json.RawMessage // returns the input of a unit
-	// returns the input of the scope inside a step
+	// childInputs returns the input of the scope inside a step.
 	childInputs(st *Step) (params, run json.RawMessage)
 }
 

@@ -26,8 +26,8 @@ func (dagMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
 	return expr.Merge(sc.Params, n.Params)
 }
 
-// bindInputs sets `run` to the input of the scope. Its params are the same value if that is an
-// object.
+// bindInputs sets `run` to the input of the scope. If the input is an object, the params are the
+// same object.
 func (dagMode) bindInputs(sc *Scope, _, run json.RawMessage) {
 	sc.Params, sc.run = objectOr(sc.openValue(run)), run
 }
@@ -39,7 +39,7 @@ func (dagMode) activeSteps(sc *Scope) []*Step {
 	return list
 }
 
-// isBusy checks the steps in any order, which avoids sorting.
+// isBusy checks the steps in any order, so they need not be sorted.
 func (dagMode) isBusy(sc *Scope, retries bool) bool {
 	return slices.ContainsFunc(sc.dag.active, func(st *Step) bool { return st.isBusy(retries) })
 }
@@ -60,7 +60,7 @@ func (dagMode) keptResults(sc *Scope, n *PlanNode) *Kept { return sc.nodeState(n
 
 func (dagMode) setKept(sc *Scope, n *PlanNode, k *Kept) { sc.nodeState(n).setKept(k) }
 
-// scopeOutput returns the output of the output node, else those of the completed leaves.
+// scopeOutput returns the output of the output node, else the outputs of the completed leaves.
 func (dagMode) scopeOutput(sc *Scope) json.RawMessage {
 	if d := sc.Plan.Dag; d.Output >= 0 {
 		return orNull(sc.Nodes[d.Output].Output)

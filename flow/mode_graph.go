@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// graphMode has a cursor that follows the edges.
+// graphMode moves a cursor along the edges, one node after another.
 type graphMode struct{}
 
 func (graphMode) beginNext(d *decider, sc *Scope) {
@@ -50,8 +50,8 @@ func (how *stepOutcome) fillEvent(e *Event) {
 }
 
 // followEdge returns the next node. After a failure this is the node at the `error` edge. Without
-// that edge there is no next node, unless on_error is follow. Then the edges of success are used,
-// and the reason records that.
+// that edge there is no next node, unless on_error is follow. In that case the edges of success are
+// used, and the reason says so.
 func followEdge(_ *Scope, n *PlanNode, how stepOutcome) (next, reason string) {
 	if how.failed == "" {
 		return n.nextAfter(how.action), ""
@@ -76,8 +76,8 @@ func (n *PlanNode) nextAfter(action string) string {
 	return n.Edges["default"]
 }
 
-// enterAgain makes a retried subflow enter its failed node again. A node whose condition cannot be
-// evaluated is excluded by the caller, because it would fail again.
+// enterAgain makes a retried subflow enter its failed node again. The caller excludes a node whose
+// condition cannot be evaluated, because it would fail again.
 func (d *decider) enterAgain(st *Step, e *Event) {
 	sc := st.scope
 	if d.s.isDraining() || sc.parent == nil || !sc.canRetry() {
@@ -110,8 +110,8 @@ func (graphMode) endSingle(d *decider, st *Step) {
 
 func (graphMode) canRedoUndone() bool { return false }
 
-// stepParams merges the params of the node over those of its scope. With the pocketflow profile the
-// params of the task win at the root.
+// stepParams merges the params of the node over those of its scope. With the pocketflow profile,
+// the params of the task take precedence at the root.
 func (graphMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
 	switch {
 	case len(n.Params) == 0:
@@ -134,7 +134,7 @@ func (graphMode) activateStep(sc *Scope, st *Step) {
 	sc.Cursor, sc.EnterAt, sc.Step, sc.Kept = st.Key, 0, st, nil
 }
 
-// applyStepEnded moves the cursor.
+// applyStepEnded moves the cursor to the next node.
 func (graphMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	st := s.evolvePart().postAndForget(sc, e)
 	if st == nil {
@@ -153,7 +153,7 @@ func (graphMode) applyStepEnded(s *State, sc *Scope, e *Event) {
 	if e.Next == "" && e.Status == string(StepFailed) {
 		sc.failAt(st, e)
 	}
-	if e.Attempt > 0 || sc.FailedAt != "" { // it is retried, or may be
+	if e.Attempt > 0 || sc.FailedAt != "" { // the step is retried, or may be
 		sc.Kept = s.evolvePart().keepResults(st, e.At)
 	}
 }
@@ -226,7 +226,8 @@ func (graphMode) keptResults(sc *Scope, _ *PlanNode) *Kept { return sc.Kept }
 
 func (graphMode) setKept(sc *Scope, _ *PlanNode, k *Kept) { sc.Kept = k }
 
-// scopeOutput returns the key of shared that the scope's plan names, else all of shared.
+// scopeOutput returns the value of the key that the scope's plan names as result, else all of
+// shared.
 func (graphMode) scopeOutput(sc *Scope) json.RawMessage {
 	if sc.Plan.Result != "" {
 		return orNull(sc.Shared[sc.Plan.Result])

@@ -39,10 +39,12 @@ type NodeRare struct {
 	Mode    SkipMode // mode of a skip
 	Error   string
 	Details json.RawMessage   // details of the error, from the last attempt
-	Extra   []json.RawMessage // appended items while no step holds them; a retry adds them again
-	// results for its next visit; the condition of the node held when they were made
+	Extra   []json.RawMessage // appended items while no step holds them; a retry appends them again
+	// Kept holds results for the next visit. The condition of the node held when the results were
+	// made.
 	Kept *Kept
-	// counts of units, unless the node had one unit, which completed; see NodeState.Units
+	// Units counts the units. It is not set if the node had one unit, which completed; see
+	// NodeState.Units.
 	Units NodeUnits
 }
 

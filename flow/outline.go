@@ -17,9 +17,9 @@ type Outline struct {
 	CreatedAt, UpdatedAt, EndedAt int64
 }
 
-// State returns the state of a task whose journal cannot be read: it has no steps. If the plan
-// cannot be read either, plan is nil and the task has no nodes. This is the only state that is not
-// the result of its events.
+// State returns the state of a task whose journal cannot be read; the state has no steps. If the
+// plan cannot be read either, plan is nil and the task has no nodes. Every other state is the
+// result of its events.
 func (o Outline) State(plan *Plan) *State {
 	if plan == nil {
 		plan = &Plan{Root: &PlanScope{}}

@@ -10,24 +10,24 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// ChildTask is the service of external jobs that are tasks of this engine: a function that is a
-// flow runs them and waits for their results. Func of the Exec is the name of the flow.
+// ChildTask is the service of external jobs that are tasks of this engine. A function that is a
+// flow starts such tasks and waits for their results. Func of the Exec is the name of the flow.
 const ChildTask = "child_task"
 
-// External is an external job: a job of another system that an attempt has started there and waits
-// for.
+// External is a job of another system. An attempt has started the job there and waits for its end.
 type External struct {
-	Task, Job string          // the task, and the id of the job of the attempt
+	Task, Job string          // the task, and the job id of the attempt
 	Index     int             // position among the external jobs of the attempt
-	Service   string          // name of the tracker that knows its status
+	Service   string          // name of the tracker that queries the job's status
 	ID        string          // id in the other system
-	Data      json.RawMessage // data that the tracker needs about it
+	Data      json.RawMessage // data about the job for the tracker
 	Memo      json.RawMessage // note that the tracker stored last; nil if there is none
 	StartedAt int64           // time when the attempt began to wait
 	Polls     int             // number of times its status was queried
 	Failures  int             // number of consecutive failed queries
 	FailingAt int64           // time of the first of these failures; 0 if the last query succeeded
-	// it does not run in the other system yet; the tracker reports the start through BeganAt
+	// Pending is set if the job does not run in the other system yet. The tracker reports the start
+	// through BeganAt.
 	Pending bool
 }
 
@@ -35,28 +35,28 @@ type External struct {
 type ExternalStatus struct {
 	Ended bool
 	// BeganAt is the time when the job started to run, in Unix milliseconds, by any clock. It is
-	// set for jobs that were Pending, then at each query. 0 if the job does not run yet or the time
-	// is unknown.
+	// set at each query of a job that was Pending. 0 means that the job does not run yet, or that
+	// the time is unknown.
 	BeganAt int64
 	Output  json.RawMessage // output of a successful job: JSON, or nil
 	Error   string          // error of a failed job
 	// Details of the error are JSON, and Metrics are a list as in Report. They come from jobs that
-	// run our own programs; nil if there are none. The engine keeps those of the job that ends the
-	// attempt.
+	// run our own programs; nil if there are none. Of several jobs, those of the job that ends the
+	// attempt are stored.
 	Details, Metrics json.RawMessage
-	// Again is the delay until the next query, also after an error. With 0 the delay is one second
-	// and then doubles, up to ten seconds.
+	// Again is the delay until the next query, also after an error. If Again is 0, the delay is one
+	// second and then doubles, up to ten seconds.
 	Again time.Duration
-	// Memo is stored for the next query as External.Memo: JSON. With nil the previous memo is kept.
+	// Memo is JSON that the next query gets as External.Memo. With nil the previous memo stays.
 	Memo json.RawMessage
 }
 
-// Outside is the state of an attempt that waits for external jobs. No worker carries the attempt
-// out meanwhile.
+// Outside is the state of an attempt that waits for external jobs. Meanwhile no worker carries the
+// attempt out.
 type Outside struct {
 	Jobs        []OutsideJob
 	Left        int             // number of jobs that have not ended
-	Output      json.RawMessage // output of the attempt; nil means the outputs of the external jobs
+	Output      json.RawMessage // output of the attempt; nil for the outputs of the jobs
 	Worker, URL string          // the worker that started the jobs
 	Log         bool
 	Since       int64
@@ -95,8 +95,8 @@ type (
 		Address
 		Index int
 	}
-	// Recall cancels external jobs that no attempt waits for any longer: the other system should
-	// stop them.
+	// Recall cancels external jobs of an attempt that no longer waits. The other system should stop
+	// them.
 	Recall struct {
 		Address
 		Indexes []int
@@ -152,7 +152,7 @@ func (d externalDecider) waitsOutside(st *Step, u *Unit, c *Report) bool {
 }
 
 // cancelOrphaned cancels the external jobs that a starter has created for an attempt that is over.
-// It ignores an attempt that still waits, because that already has these jobs.
+// An attempt that still waits already has these jobs, so the report is ignored.
 func (d externalDecider) cancelOrphaned(c *Report) {
 	if _, u := d.s.findAttempt(c.Address); len(c.Deferred) == 0 || u != nil && !d.s.Status.Ended() || checkExternals(c.Deferred) != nil {
 		return
@@ -201,7 +201,7 @@ func listOfExternals(jobs []External) json.RawMessage {
 	return listOf(list)
 }
 
-// decodeExternals reads the output of listOfExternals. It returns nil for an event that does not
+// decodeExternals decodes the output of listOfExternals. It returns nil for an event that does not
 // fit.
 func decodeExternals(e *Event) []externalJSON {
 	var list []externalJSON
@@ -212,7 +212,7 @@ func decodeExternals(e *Event) []externalJSON {
 }
 
 // externalEnded records the end of an external job. The attempt ends with the last of its jobs, or
-// with the first that failed.
+// with the first failed one.
 func (d externalDecider) externalEnded(c ExternalEnded) error {
 	st, u := d.s.findAttempt(c.Address)
 	if d.s.Status.Ended() || u == nil || u.Live.Outside == nil || !u.Live.Outside.isAwaiting(c.Index) {
@@ -242,15 +242,15 @@ func (d externalDecider) externalEnded(c ExternalEnded) error {
 	return d.attemptPart().settleResult(st, u, r)
 }
 
-// noteWorking records that an attempt is being carried out elsewhere.
+// noteWorking records that an attempt is now carried out elsewhere.
 func (d externalDecider) noteWorking(c Working) {
 	if st, u := d.s.findAttempt(c.Address); u != nil && !d.s.Status.Ended() && !u.Live.Permits.Waits() {
 		d.noteWorkStarted(st, u, c.Address, c.At)
 	}
 }
 
-// noteWorkStarted records, once, since when an attempt is carried out elsewhere. The time is never
-// before the hand-over, whatever the clock there shows.
+// noteWorkStarted records, once, the time since when an attempt is carried out elsewhere. The time
+// is never before the hand-over, whatever the other clock shows.
 func (d externalDecider) noteWorkStarted(st *Step, u *Unit, a Address, at int64) {
 	since := u.Live.StartedAt
 	switch x := u.Live.Outside; {
@@ -267,8 +267,8 @@ func (d externalDecider) noteWorkStarted(st *Step, u *Unit, a Address, at int64)
 }
 
 // Begins reports whether an event means that an attempt is carried out from now on, or from the
-// Until of the event on. For a program that reports through files, its worker counts, not the
-// starter of the worker.
+// Until of the event on. For a program that reports through files, only the start of its worker
+// counts.
 func (x *Exec) Begins(e *Event) bool {
 	switch e.Type {
 	case AttemptClaimed:
@@ -291,8 +291,8 @@ func (x *Outside) isAwaiting(index int) bool {
 	return index >= 0 && index < len(x.Jobs) && !x.Jobs[index].Ended
 }
 
-// attemptOutput returns the output of the attempt. This is the output that came with the jobs, else
-// that of the only job, else the list of all outputs.
+// attemptOutput returns the output of the attempt: the output that came with the jobs, else that of
+// the only job, else the list of all outputs.
 func (x *Outside) attemptOutput() json.RawMessage {
 	switch {
 	case len(x.Output) > 0:
@@ -323,8 +323,8 @@ func (x *Outside) openIndexes() (indexes []int) {
 	return indexes
 }
 
-// waitOutside makes an attempt wait for external jobs. No worker carries it out from then on, and
-// its claim is over.
+// waitOutside makes an attempt wait for external jobs. From then on no worker carries the attempt
+// out, and its claim is over.
 func (u *Unit) waitOutside(e *Event) {
 	x := &Outside{Output: e.Output, Worker: e.Worker, URL: e.URL, Log: e.Log, Since: e.At}
 	list := decodeExternals(e)
@@ -351,8 +351,8 @@ func (x *Outside) noteEnded(e *Event) {
 	x.Left--
 }
 
-// appendTrack asks to follow the external jobs of an event. The attempt itself is no longer carried
-// out here.
+// appendTrack adds the effect that tracks the external jobs of an event. The attempt itself is no
+// longer carried out here.
 func (s owedState) appendTrack(effects []Effect, e *Event) []Effect {
 	st := s.activeStep(e.Address())
 	if st == nil {
@@ -367,8 +367,8 @@ func (s owedState) appendTrack(effects []Effect, e *Event) []Effect {
 	return append(effects, Over{e.Address(), st.unitExec(e.Unit).Type == ExecQueue, End{Metrics: e.Metrics}}, t)
 }
 
-// describeWait fills in a Wait with the external jobs that the attempt waits for. begun means that
-// the attempt is being carried out.
+// describeWait describes the external jobs that the attempt waits for. begun means that one of them
+// runs.
 func (x *Outside) describeWait(w Wait, begun bool) Wait {
 	w.For, w.Since = WaitsExternal, x.Since
 	first := &x.Jobs[x.openIndexes()[0]]
@@ -389,8 +389,8 @@ const WaitsExternal = "external"
 const customHTTP = "custom_http"
 
 // deferredIn returns the external jobs that an output names: {"deferred": [{"service_type": …,
-// "job_id": …, …}], "data": …}. The result is the later output of the attempt: data, or the whole
-// output if there is no data. A list without any object is a plain output.
+// "job_id": …, …}], "data": …}. result is the later output of the attempt: data, or the whole
+// output without data. A list without any object is a plain output.
 func deferredIn(output json.RawMessage) (jobs []External, result json.RawMessage, err error) {
 	if expr.KindOf(output) != expr.KindObject {
 		return nil, output, nil
@@ -425,7 +425,8 @@ func anyObject(entries []json.RawMessage) bool {
 	return false
 }
 
-// deferredEntry decodes an entry of such a list. The tracker gets the whole entry as its data.
+// deferredEntry decodes an entry of the list of deferredIn. The tracker gets the whole entry as its
+// data.
 func deferredEntry(i int, entry json.RawMessage) (External, error) {
 	if expr.KindOf(entry) != expr.KindObject {
 		return External{}, Errorf(Invalid, "deferred[%d] is %s: each job outside is an object "+

@@ -16,8 +16,8 @@ type Plan struct {
 	TimeoutMS int64
 	Window    int // maximum attempts of one step in flight
 	Profile   Profile
-	Closing   *PlanScope // compensating nodes and Finally; nil if there are none
-	Finally   string     // key of finally in Closing; "" if none
+	Closing   *PlanScope // compensating nodes and finally; nil if there are none
+	Finally   string     // key of the finally node in Closing; "" if none
 
 	Keys *Keys // permits that a task needs before its first node; nil if none
 
@@ -28,12 +28,12 @@ type Plan struct {
 type PlanScope struct {
 	Start string
 	Nodes map[string]*PlanNode
-	Flat  bool // body of a subflow: prep keys are flat, and the child's params win over the task's
+	Flat  bool // body of a subflow: prep keys are flat, and the child's params override the task's
 	Dag   *Dag // nil in the other modes
-	Code  bool // code mode: its only node is a function, which asks for steps
+	Code  bool // code mode: the only node is a function, which requests the steps
 
-	// Pocketflow reports whether a scope of graph mode keeps the behaviour of PocketFlow where that
-	// is less strict than ours. It is set for versions with that profile.
+	// Pocketflow is set in graph mode for versions with the pocketflow profile. Such a scope keeps
+	// the behaviour of PocketFlow where that is less strict.
 	Pocketflow bool
 
 	Result string // graph mode: key of shared that is the result; "" for all of shared
@@ -74,7 +74,7 @@ type PlanNode struct {
 	Key    string
 	Name   string // display name if it differs from the key; otherwise ""
 	Kind   Kind
-	Exec   Exec            // of an executor, and the default for units
+	Exec   Exec            // executor, and the default for units
 	Params json.RawMessage // object, or nil
 	Prep   PlanPrep
 	Post   Post
@@ -82,22 +82,24 @@ type PlanNode struct {
 	// TimeoutMS limits each attempt, and for a subflow the whole step. 0 means no limit.
 	TimeoutMS int64
 	Edges     map[string]string // from action to node; "" ends the scope
-	// on_error: follow, of the node or the flow: after a failure it takes the edges of success
+	// Follow is on_error: follow, of the node or the flow. After a failure the edges of success are
+	// used.
 	Follow   bool
 	Strategy Strategy
 	Each     *Each       // parallel, foreach
 	Cases    []PlanCase  // choice
 	Default  string      // choice: default_action
-	Coerce   bool        // choice: its cases treat missing values as null
+	Coerce   bool        // choice: the cases treat missing values as null
 	Sub      *PlanScope  // subflow; nil if its start is empty
-	Single   bool        // it has one unit and ends with it
+	Single   bool        // the node has one unit and ends with it
 	Undo     string      // key of the compensating node in Plan.Closing; "" if none
 	Dag      *PlanDag    // nil in graph mode
 	Keys     *Keys       // permits that its attempts need before they begin; nil if none
-	Out      *types.Form // type of the outputs of its attempts; nil if any
-	// an output that names external jobs makes its attempt wait for them; see deferredIn
+	Out      *types.Form // type of the attempts' outputs; nil if any
+	// Deferred is set if an output that names external jobs makes the attempt wait for them; see
+	// deferredIn.
 	Deferred bool
-	Patient  bool // its timeout stops while an attempt waits for external jobs
+	Patient  bool // the timeout stops while an attempt waits for external jobs
 }
 
 // Called returns the display name of the node.
@@ -110,18 +112,19 @@ type Exec struct {
 	Func    string
 	Script  *Script
 	Program *Program
-	// environment variables of a program that are filled in when an attempt begins; sorted by name
+	// Vars are environment variables of a program that are filled in when an attempt begins, sorted
+	// by name.
 	Vars         []Var
 	Params       json.RawMessage // merged over the step's params; object, or nil
 	ByLoad       bool
 	MaxAttempts  int // inner tries of local_func and local_script; number of workers tried for http
 	TryDelayMS   int64
 	VisibilityMS int64 // 0 for the engine's default
-	// maximum silence of the holder of a claim before its attempt fails; 0 means no limit, or the
-	// usual limit for files
+	// HeartbeatMS is the maximum silence of the holder of a claim before its attempt fails. 0 means
+	// no limit; a program that reports through files has a default limit.
 	HeartbeatMS int64
-	// maximum wait of a job for a claim, or for its first files; 0 means no limit, or the usual
-	// limit for files
+	// StartMS is the maximum wait of a job for a claim, or for its first files. 0 means no limit; a
+	// program that reports through files has a default limit.
 	StartMS   int64
 	FromClaim bool // the timeout of an attempt counts from its claim
 	Labels    []string
@@ -132,24 +135,27 @@ type ExecType string
 
 // Values of ExecType. The compiler rejects all others, so a plan never contains one.
 const (
-	ExecPush    ExecType = "push"   // to an attached or push worker
+	ExecPush    ExecType = "push"   // to an attached worker or a push worker
 	ExecRemote  ExecType = "remote" // to an attached worker
 	ExecQueue   ExecType = "queue"
 	ExecFunc    ExecType = "local_func"
 	ExecScript  ExecType = "local_script"
 	ExecProcess ExecType = "process" // program that the member starts, from exec
 	ExecPython  ExecType = "python"  // function in a Python file or module, from exec
-	// function of a shared library that the member calls in a separate process, from exec
+	// ExecLibrary is a function of a shared library, from exec. The member calls it in a separate
+	// process.
 	ExecLibrary ExecType = "library"
-	// started in another system, which the member knows by the name of the service
+	// ExecExternal is started in another system. The service names the member's connection to that
+	// system.
 	ExecExternal ExecType = "external"
 	ExecWorker   ExecType = "worker" // program that an Ork worker at an address runs, from exec
-	ExecDirect   ExecType = "direct" // has no carrier: it is finished through the API
+	ExecDirect   ExecType = "direct" // no carrier: the unit is completed through the API
 
-	// function that is a flow: it reports its steps while it runs, see CodeStep
+	// ExecCode is a function that is a flow. It reports its steps while it runs; see CodeStep.
 	ExecCode ExecType = "code"
 
-	// program with its own image, which the member runs on a container host, from exec
+	// ExecContainer is a program with its own image, from exec. The member runs it on a container
+	// host.
 	ExecContainer ExecType = "container"
 )
 
@@ -160,15 +166,15 @@ func (x *Exec) Attachable() bool { return x.Type.Attachable() }
 func (t ExecType) Attachable() bool { return t == ExecRemote || t == ExecPush }
 
 // Started reports whether the jobs are programs that the member starts. The start of such a program
-// is stored. A program that has begun and is lost with its member counts as failed.
+// is stored. A program that has begun fails when its member is lost.
 func (t ExecType) Started() bool { return t == ExecProcess || t == ExecPython || t == ExecLibrary }
 
 // Adopted reports whether the work of a job outlives the member that started it. The next member
-// that is asked to start it finds it running. So a member that is lost with such a job is no sign
+// finds the work running when it should start the job. So the loss of a member does not suggest
 // that the job killed it.
 func (t ExecType) Adopted() bool { return t == ExecExternal || t == ExecContainer }
 
-// Programmed reports whether the jobs are programs, started by any component.
+// Programmed reports whether the jobs are programs, no matter which component starts them.
 func (t ExecType) Programmed() bool { return t.Started() || t == ExecWorker || t == ExecContainer }
 
 // Values of route.
@@ -185,14 +191,14 @@ type Retry struct {
 	Exponential bool    // each delay is twice the previous one
 	MaxWaitMS   int64   // 0 if unlimited
 	Jitter      float64 // 0 to 1: the random part of a delay
-	Units       bool    // each unit of the step is retried, not the step
+	Units       bool    // retries each unit of the step, not the step as a whole
 }
 
 // Strategy defines the effect of a failed unit or child on its step.
 type Strategy string
 
-// Strategies. Collect runs everything and then fails; Continue treats failures as success; FailFast
-// stops at the first failure. StrategyRetry belongs to subflow (retries) and wait_event (no
+// Strategies. Collect runs everything and then fails, Continue treats failures as success, and
+// FailFast stops at the first failure. StrategyRetry is for subflow (retries) and wait_event (no
 // timeout).
 const (
 	Collect       Strategy = ""
@@ -214,12 +220,12 @@ type Branch struct {
 	Exec Exec
 }
 
-// PlanPrep builds a step's input. Map (when HasMap) wins over Key.
+// PlanPrep builds a step's input. Map takes precedence over Key if HasMap is set.
 type PlanPrep struct {
 	HasMap bool
 	Map    []PrepEntry // sorted by key
 	Key    string      // text as written; "" if no input
-	Ref    expr.Ref    // Ref of Key, if that begins with $
+	Ref    expr.Ref    // parsed Key, if it begins with $
 }
 
 // PrepEntry is one entry of an input map.
@@ -234,7 +240,7 @@ type PlanCase struct {
 	Action string
 	Text   json.RawMessage // expression as written
 	Cond   *expr.Cond
-	CEL    *expr.CEL // used instead of Cond if the expression was a text
+	CEL    *expr.CEL // used instead of Cond if the expression is a text
 }
 
 // Post defines where the output of a node is written and which action the node ends with.
@@ -278,8 +284,8 @@ func (x *Exec) Route() string {
 	return RoutePush
 }
 
-// QueueServices returns the services of the plan's queue jobs in sorted order. It does not include
-// services that a parallel reads from params at run time.
+// QueueServices returns the services of the plan's queue jobs in sorted order. Services that a
+// parallel reads from params at run time are not included.
 func (p *Plan) QueueServices() []string {
 	all := map[string]bool{}
 	p.Root.addServices(all)

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Profile is a set of defaults.
+// Profile names the product whose behaviour a version keeps where products differ.
 type Profile string
 
 // Values of Profile.
@@ -21,14 +21,15 @@ const (
 
 // Dag holds the data of a scope in dag mode in addition to its nodes.
 type Dag struct {
-	// by index, in the order of the definition; generated nodes come before the node that they
-	// serve
+	// List holds the nodes by index, in the order of the definition. A generated node comes before
+	// the node that it serves.
 	List     []*PlanNode
 	FailFast bool
-	// index of the node whose output is the result; -1 for the outputs of the leaves
+	// Output is the index of the node whose output is the result; -1 for the outputs of the leaves.
 	Output int
 	Leaves []Seen // nodes without dependents in the scope
-	// node that takes its items from the run's input itself, which must be an array; "" if none
+	// RootMap is the node whose items are the run's input itself, which must be an array; "" if
+	// none.
 	RootMap string
 }
 
@@ -49,7 +50,7 @@ type Shape string
 const (
 	ShapeRunDeps Shape = "run_deps" // {run, <dep>…}
 	ShapeDeps    Shape = "deps"     // {<dep>…}; without dependencies the run's input
-	// static, overwritten by the run's input, overwritten by {<dep>…}
+	// ShapeMerged merges the static input, the run's input over it, and {<dep>…} over both.
 	ShapeMerged Shape = "merged"
 	ShapeMapped Shape = "mapped" // built field by field from prep or inputs
 )
@@ -64,21 +65,22 @@ const (
 	SkipFail      SkipMode = "fail"
 )
 
-// PlanDag holds the data of a node in dag mode in addition to PlanNode.
+// PlanDag holds the data of a node that only dag mode has.
 type PlanDag struct {
 	Index      int
 	Takes      *types.Inputs // prep: declared inputs of the flow inside the branch; nil if any
 	Deps       []int         // dependencies, which must end first
 	Dependents []int         // nodes that depend on this one
 	Sees       []Seen        // nodes whose outputs are part of the input
-	Run        int           // node whose output is `run`; -1 for that of the scope
+	Run        int           // node whose output is `run`; -1 for the run of the scope
 	Guards     []int         // gate, cond and prep that were generated for this node
 	For        int           // node for which this one was generated; -1 if none
-	Always     bool          // it runs however its dependencies end,
-	// except for this one: the last gate, cond or prep of the branch around it; -1 if none
+	Always     bool          // the node runs however its dependencies end, except Entry
+	// Entry is the last gate, cond or prep of the branch around the node; -1 if none. If it does
+	// not complete, the node does not run.
 	Entry     int
-	Mode      SkipMode // if its condition does not hold
-	Exhausted SkipMode // if a unit fails its last attempt
+	Mode      SkipMode // effect if the node's condition does not hold
+	Exhausted SkipMode // effect if a unit fails its last attempt
 
 	If, IfNot json.RawMessage
 	Has, Not  *expr.Pattern // compiled from If and IfNot
@@ -89,7 +91,7 @@ type PlanDag struct {
 	Bindings []PlanBinding   // fields of a mapped input, sorted by name
 	Map      *PlanRef        // mapped input that is one reference
 	MapExpr  *expr.CEL       // mapped input that is an expression
-	Fixed    bool            // a mapped input has the same value at any time
+	Fixed    bool            // the mapped input has the same value at any time
 
 	Items   *PlanRef // items of a fanout
 	Count   *PlanRef // number of units, or number per item

@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Memory of parts of a plan in addition to their contents, in bytes.
+// Estimated memory of parts of a plan without their contents, in bytes.
 const (
 	mapEntry   = 40    // key and value of a map, with a share of its empty slots
-	programCEL = 1_200 // an empty compiled expression,
-	perByteCEL = 60    // and the addition per byte of its text
+	programCEL = 1_200 // an empty compiled expression
+	perByteCEL = 60    // addition per byte of the expression's text
 )
 
 // Size returns the approximate memory of the plan in bytes.
@@ -22,7 +22,7 @@ func (p *Plan) Size() int {
 	return s.bytes + int(unsafe.Sizeof(*p)) + len(p.Finally) + len(p.FlowID) + len(p.FlowSlug)
 }
 
-// sizer counts bytes. It counts a shared expression once.
+// sizer counts bytes. A shared expression counts once.
 type sizer struct {
 	bytes int
 	seen  map[*expr.CEL]bool

@@ -3,37 +3,41 @@ package flow
 // Program is the program of a process or python node. It runs on the host of the carrier of its
 // jobs, inside a folder that the operator of the host allows.
 type Program struct {
-	// process: a shell command line, or a program
+	// Command is a shell command line, or a program (process).
 	Command string   `json:"command,omitempty"`
 	Args    []string `json:"args,omitempty"` // process: program and arguments, without a shell
-	// process: the file to start; python: the file with the function; library: the library
+	// File is the file to start (process), the file with the function (python), or the library
+	// (library).
 	File     string `json:"file,omitempty"`
 	Module   string `json:"module,omitempty"`   // python: used instead of a file
 	Function string `json:"function,omitempty"` // python: main if absent
 	Python   string `json:"python,omitempty"`   // python: the interpreter
-	// python: number of idle interpreters that fork themselves for attempts
+	// Warm is the number of idle interpreters that fork themselves for attempts (python).
 	Warm int `json:"warm,omitempty"`
-	// working directory, inside the allowed folder
+	// Root is the working directory, inside the allowed folder.
 	Root       string            `json:"root,omitempty"`
-	Env        map[string]string `json:"env,omitempty"`         // added to its environment
+	Env        map[string]string `json:"env,omitempty"`         // added to the environment
 	StdinMode  string            `json:"stdin_mode,omitempty"`  // none: stdin is empty
 	OutputMode string            `json:"output_mode,omitempty"` // marker: only marked lines are output
-	// a marked line that is not JSON is only logged, as in Ork; otherwise it fails the attempt
+	// LooseMarks means that a marked line that is not JSON is only logged, as in Ork. Otherwise
+	// such a line fails the attempt.
 	LooseMarks bool `json:"loose_marks,omitempty"`
-	// time between the request to end and the kill; 0 for the default
+	// GraceMS is the time between the request to stop and the kill in milliseconds; 0 for the
+	// default.
 	GraceMS int64 `json:"grace_ms,omitempty"`
-	// also passes the outputs of dependencies in ORK_UPSTREAM_JSON
+	// Upstream also passes the outputs of dependencies, in ORK_UPSTREAM_JSON.
 	Upstream bool   `json:"upstream_env,omitempty"`
-	URL      string `json:"url,omitempty"`      // worker: its address
-	Executor string `json:"executor,omitempty"` // worker: executor to run it with
-	// object_store: files report its progress and result, not its exit
+	URL      string `json:"url,omitempty"`      // worker: address of the worker
+	Executor string `json:"executor,omitempty"` // worker: executor that runs the program
+	// Report is object_store if files, and not the exit code, report progress and result.
 	Report string `json:"report,omitempty"`
-	// memory limit of each of its processes in bytes; 0 if none. Containers have a limit of their
-	// own
+	// Memory is the memory limit of each process in bytes; 0 if none. Containers have a limit of
+	// their own.
 	Memory int64 `json:"memory,omitempty"`
-	// secrets for its environment, by variable; the component that starts it knows the values
+	// Secrets are secrets for the environment, by variable. The component that starts the program
+	// reads the values.
 	Secrets map[string]Secret `json:"secrets,omitempty"`
-	// container: the container to run in
+	// Container is the container in which the program runs.
 	Container *Container `json:"container,omitempty"`
 }
 
@@ -78,8 +82,8 @@ const ProgramParam = "exec"
 var Executors = []string{"process", "python", "library"}
 
 // ProgramLost is the error of an attempt whose program was lost with the member that had started
-// it. It is not started again automatically, because its progress is unknown. The retries of the
-// node decide that.
+// it. The program is not started again automatically, because its progress is unknown. Only the
+// node's retries start it again.
 const ProgramLost = "engine restarted"
 
 // ProgramTimeout is the error of an attempt whose program exceeded its timeout.

@@ -23,7 +23,7 @@ type Question struct {
 type Shown struct {
 	Name  string
 	Ref   string
-	Value json.RawMessage // set when it has been resolved
+	Value json.RawMessage // resolved value; nil before
 }
 
 // QuestionFault is an error in a question, with its place in the params.
@@ -173,7 +173,8 @@ func (r *questionReader) readReference(raw json.RawMessage, at string) (string, 
 // OpenQuestion is a waiting approval with all information for the deciding person.
 type OpenQuestion struct {
 	Question
-	// actions with an effect of their own, approved and rejected first; none with a form
+	// Actions lists the actions that have an effect of their own, approved and rejected first. It
+	// is empty if the question has a form.
 	Actions []string
 }
 

@@ -10,9 +10,9 @@ import (
 )
 
 // Values that a decision creates may be as large as values from outside: the result of an
-// expression, a combined input, or an answer merged into an existing value. Env.Refer returns the
-// references that replace them in the events, and so in the state. Values from outside arrive as
-// references already.
+// expression, a combined input, or an answer merged into an existing value. Env.Refer returns
+// references for such values, which replace them in the events and in the state. Values from
+// outside arrive as references already.
 
 // referValues replaces large values of an event by references.
 func (d *decider) referValues(e *Event) {
@@ -32,8 +32,8 @@ func (d *decider) referValues(e *Event) {
 	}
 }
 
-// referInput does the same for the input of a step that is about to be entered. Even a part of a
-// large value may be large.
+// referInput replaces large parts in the input of a step that is about to be entered. Even a part
+// of a large value may be large.
 func (d *decider) referInput(sc *Scope, e *Event, params json.RawMessage) {
 	if d.env.Refer == nil {
 		return

@@ -9,7 +9,7 @@ type Rewind struct {
 	done  bool
 }
 
-// NewRewind returns a Rewind to the state after a row. It must start before that row.
+// NewRewind returns a Rewind to the state after the given row. The walk must start before that row.
 func NewRewind(row int64) *Rewind { return &Rewind{until: row} }
 
 // From starts with a state.

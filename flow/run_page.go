@@ -1,6 +1,6 @@
 package flow
 
-// RunPage is a part of a task's history: a number of its runs from a place on, or the run of one
+// RunPage is a part of a task's history: a number of runs from a place on, or the run of one
 // attempt. It is a Walker.
 type RunPage struct {
 	History
@@ -9,18 +9,19 @@ type RunPage struct {
 	Next   Place
 
 	after             Place
-	onlyAttempt       Address // only this attempt; no filter if its node is ""
+	onlyAttempt       Address // the only attempt of the page; no filter if its node is ""
 	maxRuns, maxBytes int
 	position          Place
 	eventsRead        int // events read after the start of the page
 	size              int // bytes of the runs so far
 	full              bool
-	// steps that an attempt on the page will end, which determines its action
+	// closing holds the steps that an attempt on the page will end. The end of the step determines
+	// the action of the attempt's run.
 	closing map[Address]bool
 }
 
-// NewRunPage returns a page of the runs after a place. It is limited by a number of runs and by
-// bytes of inputs and outputs, but has at least one run.
+// NewRunPage returns a page of the runs after a place. The page has at most the given number of
+// runs and bytes of inputs and outputs, but at least one run.
 func NewRunPage(after Place, most, bytes int) *RunPage {
 	return &RunPage{after: after, maxRuns: most, maxBytes: bytes}
 }
@@ -28,7 +29,7 @@ func NewRunPage(after Place, most, bytes int) *RunPage {
 // NewRunOf returns a page with the run of one attempt.
 func NewRunOf(a Address) *RunPage { return &RunPage{onlyAttempt: a, maxRuns: 1} }
 
-// From starts or continues with a state. It updates the attempts in flight from the state.
+// From starts or continues with a state, and updates the attempts in flight from that state.
 func (p *RunPage) From(s *State) {
 	p.State, p.page = s, p
 	if p.live == nil {
@@ -111,8 +112,8 @@ func (r *NodeRun) stepAddress() Address {
 	return Address{Scope: r.Scope, Node: r.Address.Node, Visit: r.Visit}
 }
 
-// dropExcess removes the runs that exceed the limit of the page. Their sizes are only known at this
-// point.
+// dropExcess removes the runs that exceed the page's limit of bytes. The sizes are only known after
+// all runs were read.
 func (p *RunPage) dropExcess() {
 	keep, size := 0, 0
 	for ; keep < len(p.Runs); keep++ {

@@ -12,7 +12,7 @@ type RunKind string
 // Kinds of node runs.
 const (
 	RunAttempt RunKind = "attempt" // an attempt of a unit
-	// the end of a step that decides, waits or collects the results of units
+	// RunSummary is the end of a step that decides, waits or collects the results of units.
 	RunSummary RunKind = "summary"
 	RunCancel  RunKind = "cancel" // the task was canceled here
 )
@@ -20,15 +20,15 @@ const (
 // NodeRun is a row of a task's history in the form for users.
 type NodeRun struct {
 	Address
-	// unit of the visit that this visit continues, used for the key; nil if the visit continues
-	// none
+	// Since is the unit of the earlier visit that this visit continues; the key contains it. It is
+	// nil if the visit continues none.
 	Since     *Address
 	Kind      RunKind
 	Node      *PlanNode // nil for a task canceled between two nodes
 	Branch    string    // name of the unit
 	Status    AttemptStatus
-	Queue     bool   // its job is a queue job
-	Note      string // the worker's description of its state
+	Queue     bool   // the job is a queue job
+	Note      string // the worker's description of the attempt's state
 	Input     json.RawMessage
 	Output    json.RawMessage
 	Error     string
@@ -41,21 +41,21 @@ type NodeRun struct {
 	Log       bool
 	StartedAt int64
 	ClaimedAt int64 // time of the last claim by a poller
-	// time since when it was carried out, where that is recorded: for programs, external jobs, jobs
-	// that report through files, and attempts that were lost before or returned twice; set in a
-	// whole History only
+	// BegunAt is the time since when the attempt was carried out. It is recorded for programs,
+	// external jobs, jobs that report through files, and attempts that were lost before or returned
+	// twice. It is only set in a whole History.
 	BegunAt int64
 	EndedAt int64 // 0 while it is running
 	Lost    int   // number of lost carriers
 	RetryAt int64 // time of the unit's retry; 0 if there is none
 }
 
-// History converts a journal into node runs, in the order of the trace. An attempt is placed at its
-// start, a summary at the end of its step.
+// History converts a journal into node runs. An attempt is placed at its start, a summary at the
+// end of its step.
 type History struct {
 	State *State
 	Runs  []NodeRun
-	live  map[Address]int // attempts without an end, with their index in Runs
+	live  map[Address]int // index in Runs of each attempt that has not ended
 	page  *RunPage        // nil if all runs are needed
 }
 
@@ -139,7 +139,7 @@ func (h *History) noteAttempt(e *Event) {
 	}
 }
 
-// noteBegun records since when an attempt is carried out.
+// noteBegun records the time since when an attempt is carried out.
 func (h *History) noteBegun(r *NodeRun, e *Event) {
 	if st := h.State.activeStep(e.Address()); st != nil && st.unitExec(e.Unit).Begins(e) {
 		r.BegunAt = cmp.Or(r.BegunAt, e.Until, e.At)

@@ -12,30 +12,29 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// A signal is stored until a step consumes it: one that waits for its key, or one that waits for it
-// later. The oldest signal is consumed first.
+// A signal is stored until a step consumes it. That step waits for the key of the signal already,
+// or will wait for it later. The oldest signal is consumed first.
 //
 // A graph consumes each signal once. In a dag, where nodes wait in parallel, each node consumes
 // each signal once, so the result does not depend on which node began first. In both modes a step
 // that is visited again waits for another signal. An answer ends only the visit that it names.
 //
-// A scope with the pocketflow profile waits for a value instead, as the original does. Any value
-// that is in shared when it looks counts, even one that has ended an earlier wait.
+// A scope with the pocketflow profile waits for a value instead, as PocketFlow does. Any value that
+// is present in shared counts, even a value that has ended an earlier wait.
 
 // StoredSignal is a signal that steps may consume, or that a step has consumed.
 type StoredSignal struct {
 	Number int // number among the signals and answers of the task, from 1
 	Key    string
 	Value  json.RawMessage
-	Taken  []string // readers that have consumed or passed over it
+	Taken  []string // readers that have consumed the signal or passed over it
 }
 
 // MaxSignals is the maximum number of stored signals of a task that no step has consumed.
 const MaxSignals = 1_000
 
-// ReadWaitKey parses the text that defines what a wait waits for, in a scope of the given mode. A
-// key is a key of shared, or a path of keys into it. For a reference, the value of the reference is
-// the key.
+// ReadWaitKey parses the key param of a wait, in a scope of the given mode. A key is a key of
+// shared, or a path of keys into it. If reference is true, the key is the value of the reference.
 func ReadWaitKey(text string, mode Mode) (key string, reference bool, err error) {
 	key, _ = strings.CutPrefix(text, sharedPrefix)
 	switch {
@@ -99,8 +98,8 @@ func (sc *Scope) waitKey(n *PlanNode, text string, input json.RawMessage) (strin
 	return key, nil
 }
 
-// applySignal applies a signal or an answer. It sets shared, and gives the signal to the steps that
-// wait for it, or stores it for later ones.
+// applySignal applies a signal or an answer. It sets shared, and gives the signal to the waiting
+// steps or stores it for later steps.
 func (s evolveState) applySignal(e *Event) {
 	sc := s.Root
 	if e.Scope != "" {
@@ -134,7 +133,7 @@ func (s evolveState) deliverSignal(sig StoredSignal) {
 	case !s.awaitPart().mayAwait(sig.Key):
 		return
 	}
-	// a consumed signal must exist, because otherwise the new signal was rejected
+	// MaxSignals rejects new signals while none is consumed, so a consumed signal must exist
 	if len(s.Signals) >= MaxSignals {
 		if i := slices.IndexFunc(s.Signals, func(other StoredSignal) bool { return len(other.Taken) > 0 }); i >= 0 {
 			s.Signals = slices.Delete(slices.Clone(s.Signals), i, i+1)
@@ -146,8 +145,8 @@ func (s evolveState) deliverSignal(sig StoredSignal) {
 	}
 }
 
-// takeSignal gives a waiting step the oldest signal that fits. Earlier signals that the step does
-// not accept are passed over; the step never gets them.
+// takeSignal gives a waiting step the oldest signal that the step accepts. Earlier signals that the
+// step does not accept are passed over for good.
 func (s evolveState) takeSignal(st *Step) {
 	if len(s.Signals) == 0 || st.Signal != nil || st.awaitedParam() == "" || st.scope.Plan.Pocketflow {
 		return
@@ -176,7 +175,7 @@ func (s awaitState) isOver(sig StoredSignal) bool {
 	})
 }
 
-// readerKey identifies the consumer of signals of a step. It consists of its node in the innermost
+// readerKey identifies the consumer of a step's signals. It consists of its node in the innermost
 // dag (or the whole task) and the awaited key.
 func (st *Step) readerKey() string {
 	for at := st; at != nil; at = at.scope.parent {
@@ -211,8 +210,8 @@ func (st *Step) signalValue(sig *StoredSignal) (v json.RawMessage, ok bool) {
 	return orNull(expr.PathIn(sig.Value, rest, st.scope.pathOpener())), true
 }
 
-// partOf returns the path from a key to an awaited key, or false if that does not begin with the
-// key.
+// partOf returns the path from a key to an awaited key. It returns false if the awaited key is not
+// below the key.
 func partOf(awaited, key string) (path string, ok bool) {
 	path, ok = strings.CutPrefix(awaited, key)
 	return path, ok && (path == "" || path[0] == '.')
@@ -228,8 +227,8 @@ func (st *Step) acceptsValue(v json.RawMessage) bool {
 
 // awaitedKey is a key that a node of a plan waits for.
 type awaitedKey struct {
-	nodePath string // path of its node in a dag; "" if it is in graphs only
-	key      string // "" if it depends on the input of the task
+	nodePath string // path of the node in a dag; "" if only graphs surround the node
+	key      string // "" if the key depends on the input of the task
 }
 
 func (w awaitedKey) matchesKey(key string) bool {
@@ -283,8 +282,8 @@ func collectAwaited(all map[awaitedKey]bool, g *PlanScope, within, dag string) {
 	}
 }
 
-// checkStored rejects a signal if too many signals that no step has consumed are stored. A signal
-// that a step waits for is always accepted.
+// checkStored rejects a signal if too many unconsumed signals are stored. A signal that a step
+// waits for is always accepted.
 func (d signalDecider) checkStored(sig StoredSignal) error {
 	if !isDecision(d.s.Root.openValue(sig.Value)) || !d.s.awaitPart().mayAwait(sig.Key) ||
 		slices.ContainsFunc(d.s.waiting, func(st *Step) bool { return st.awaitsKey(sig.Key) }) {
@@ -308,8 +307,8 @@ func (d signalDecider) checkStored(sig StoredSignal) error {
 	return nil
 }
 
-// withPathSet returns the new value of the first key of a path into shared when the path is set to
-// v. It returns nil if the path is a single key.
+// withPathSet returns the new value of the first key of a path into shared after the path was set
+// to v. It returns nil if the path is a single key.
 func (sc *Scope) withPathSet(key string, v json.RawMessage) json.RawMessage {
 	first, rest, nested := strings.Cut(key, ".")
 	if !nested || sc.Plan.Pocketflow {

@@ -6,12 +6,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// Snapshot is an encoded state as a sequence of pieces. Large values are pieces of their own and
+// Snapshot is an encoded state as a sequence of pieces. Large values are separate pieces that are
 // shared with the state, so a snapshot needs little additional memory. This is safe because values
 // are never changed.
 type Snapshot [][]byte
 
-// Len returns its size in bytes.
+// Len returns the size of the snapshot in bytes.
 func (s Snapshot) Len() (n int) {
 	for _, piece := range s {
 		n += len(piece)

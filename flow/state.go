@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// State is the state of one task, the result of its events. Only Evolve changes it; see
+// State is the state of one task, the result of its events. Only Evolve changes a state; see
 // Outline.State for the exception.
 //
-// A snapshot stores the exported fields, except the parts of the plan and Scope.Params. These and
-// the other fields derive from the rest (see link.go).
+// A snapshot stores the exported fields, except the parts of the plan and Scope.Params. Those and
+// the unexported fields derive from the stored ones (see link.go).
 type State struct {
 	Task    string
 	Version string  // version of the flow; Plan is its compiled form
-	Origin  string  // task that this one continues or repeats; "" if none
-	Traced  *Traced // nil if it has a trace of its own
+	Origin  string  // task that this task continues or repeats; "" if none
+	Traced  *Traced // nil if the task has a trace of its own
 	Plan    *Plan
 	Status  TaskStatus
 	Error   string // error of a failed task
@@ -25,19 +25,22 @@ type State struct {
 	UpdatedAt int64
 	EndedAt   int64
 	PausedAt  int64 // time of the last pause; 0 if never
-	ResumedAt int64 // time of the resume after it; 0 if still paused
-	Deadline  int64 // of the whole task; 0 if none, or if it is stopped
+	ResumedAt int64 // time of the resume after that pause; 0 if still paused
+	Deadline  int64 // deadline of the whole task; 0 if none, or if it is stopped
 	// DeadlineLeft is the remaining time of a stopped deadline; 0 if it is not stopped.
 	DeadlineLeft int64
 	Steps        int // number of ended steps
 
-	// number of steps of the root that failed and were followed (on_error: follow)
+	// Followed is the number of failed steps of the root whose failure was followed (on_error:
+	// follow).
 	Followed int
-	// last such error of each node, oldest first; of at most KeptFollowed nodes
+	// FollowedErrors holds the last such error of each node, oldest first. It has at most
+	// KeptFollowed entries.
 	FollowedErrors []FollowedError
 
 	CancelAt int64 // time of a gentle cancel; 0 if none
-	// error with which a function that undoes its work will end its task; "" if it was canceled
+	// CancelError is the error with which the task ends after its function has undone its work; ""
+	// if the task was canceled.
 	CancelError string
 	Closing     *Closing // last phase, after all other work has ended
 	Closings    int      // number of closings
@@ -49,7 +52,7 @@ type State struct {
 	Signaled int            // number of signals and answers received
 
 	Permits *Permits // permits that the task needs before it begins; nil if none
-	Asked   int      // number of times it requested permits
+	Asked   int      // number of times the task requested permits
 
 	AnsweredIDs []string       // ids of the newest requests that had an effect, oldest first
 	Appended    map[string]int // for each request that appended units, the index of its first unit
@@ -58,7 +61,7 @@ type State struct {
 	awaited    *[]awaitedKey // see awaitedKeys; nil until needed
 	lost       lostContent
 	scopes     map[string]*Scope // by path
-	waiting    []*Step           // steps that a signal may end
+	waiting    []*Step           // steps that a signal may end, in the order of the definition
 	waits      waitList
 }
 
@@ -71,28 +74,29 @@ type Scope struct {
 	Cursor     string // node that is active or entered next; "" if the scope has ended
 	LastAction string
 	Visits     map[string]int
-	Step       *Step // visit of Cursor; nil until it is entered
-	EnterAt    int64 // earliest time to enter it; 0 for immediately
-	Retries    int   // number of retries of children, in a subflow with strategy retry
-	// graph mode: consecutive ended steps without work, wait or delay; see maxIdleSteps
+	Step       *Step // visit of Cursor; nil until the node is entered
+	EnterAt    int64 // earliest time to enter the node; 0 for immediately
+	Retries    int   // number of retries in a subflow with strategy retry
+	// Idle counts consecutive ended steps without work, wait or delay (graph mode); see
+	// maxIdleSteps.
 	Idle     int
 	Worked   bool            // at least one step was not idle
 	Failed   string          // error of a failed scope
-	FailedAt string          // node at which it failed
+	FailedAt string          // node that made the scope fail
 	Kept     *Kept           // graph mode: results for the next visit of the node at Cursor
 	Nodes    []NodeState     // dag mode: by index
 	Past     map[string]Past // graph mode: newest visit of each ended node
 	Function *FunctionState  // code mode: nil in the other modes
 
 	mode   scopeMode       // mode of the plan; closingMode in the closing scope
-	run    json.RawMessage // dag mode: meaning of `run`
-	task   *State          // set only in the closing scope
+	run    json.RawMessage // dag mode: value of `run`
+	task   *State          // the task; set only in the closing scope
 	dag    *dagState       // dag mode
-	lost   *lostContent    // that of the task
+	lost   *lostContent    // lostContent of the task
 	size   *int            // bytes of shared, common to the closing scope and the root
 	parent *Step           // nil for the root
 	depth  int
-	overAt int64 // time when its step ended; 0 if it has not
+	overAt int64 // time when the scope's step ended; 0 if it has not
 }
 
 // Step is a visit of a node.
@@ -100,11 +104,12 @@ type Step struct {
 	Key       string
 	Node      *PlanNode // node of the scope with that key
 	Visit     int
-	Since     int             // visit that it continues, whose unit keys it uses; 0 if none
+	Since     int             // visit that this visit continues, whose unit keys it uses; 0 if none
 	Params    json.RawMessage // params for units and children
 	Input     json.RawMessage
 	EnteredAt int64
-	// end of a timer, or timeout of a wait or subflow; 0 if none, or if it is stopped
+	// Due is the end of a timer, or the timeout of a wait or subflow; 0 if none, or if the timeout
+	// is stopped.
 	Due     int64
 	DueLeft int64 // remaining time of a stopped timeout; 0 if it is not stopped
 
@@ -114,17 +119,17 @@ type Step struct {
 	Done     int               // number of ended units
 	Failures int               // number of failed units
 	TimedOut bool              // the last failure was a timeout
-	Retrying []int             // units that wait for their retry, ordered by its time
+	Retrying []int             // units that wait for a retry, ordered by its time
 	StartAt  int64             // time when units may start; 0 for immediately
 	Initial  int               // number of units at the start
 	Extra    []json.RawMessage // appended items
 
 	Child *Scope // scope of a subflow
 
-	Signal *StoredSignal // signal that ends an approval or wait_event; nil until it has one
+	Signal *StoredSignal // signal that ends an approval or wait_event; nil until it was consumed
 
-	Undoable int       // index of its Undoable in the state plus one; 0 if there is nothing to undo
-	OwnKeys  []OwnKeys // units whose keys are not those of Since, because they were undone
+	Undoable int       // index in State.Undoables plus one; 0 if there is nothing to undo
+	OwnKeys  []OwnKeys // units that were undone, whose keys are not those of Since
 
 	scope     *Scope
 	jobParams json.RawMessage // Params in which only the definition names a program
@@ -136,12 +141,13 @@ type Step struct {
 	waitsFor    WaitKinds // kind of its wait; 0 if none
 }
 
-// unitValues are what the units of a step work on. They derive from its input and params.
+// unitValues are the values that the units of a step work on. They derive from the step's input and
+// params.
 type unitValues struct {
 	execs []Exec            // for the branches of a parallel
 	names []string          // names of the branches
 	items []json.RawMessage // items of the units of a foreach or fanout
-	input json.RawMessage   // common input of the units of a fanout, which items may be merged into
+	input json.RawMessage   // common input of a fanout's units; items may be merged into it
 }
 
 // Unit is one of the N pieces of a step.
@@ -150,43 +156,44 @@ type Unit struct {
 	Attempt int32
 	RetryAt int64           // time of the retry of a failed attempt
 	Output  json.RawMessage // set when completed
-	Error   *Failure        // of the last failed attempt
+	Error   *Failure        // error of the last failed attempt
 	Live    *Live           // set while an attempt is in flight
 }
 
 // Failure is the error of a failed attempt.
 type Failure struct {
 	Text    string
-	Details json.RawMessage // details from its carrier
+	Details json.RawMessage // additional data from the carrier, as JSON
 }
 
 // Live is the state of an attempt in flight.
 type Live struct {
 	StartedAt int64
-	Due       int64  // its timeout; 0 if none, or if it is stopped
+	Due       int64  // timeout of the attempt; 0 if none, or if it is stopped
 	DueLeft   int64  // remaining time of a stopped timeout; 0 if it is not stopped
-	StartBy   int64  // time until which it must be claimed; 0 if unlimited
+	StartBy   int64  // time until which a worker must claim the attempt; 0 if unlimited
 	Carrier   string // incarnation of the carrying member; "" for a queue job
-	Worker    string // poller that claimed it
+	Worker    string // poller that claimed the attempt
 	Token     string // token of the newest claim, even if that has expired
-	ClaimedAt int64  // 0 if it is not claimed
+	ClaimedAt int64  // 0 if the attempt is not claimed
 	Until     int64  // end of the claim
 	Note      string
-	// number of carriers lost after they had begun it; not counted for work that is adopted, see
-	// Adopted
+	// Deliveries is the number of carriers that were lost after they had begun the attempt. Work
+	// that is adopted is not counted; see Adopted.
 	Deliveries int
 	Given      int // number of deliveries after the first, to any carrier
-	// number of the last of these deliveries in which its worker brought it to another member
+	// Brought is the number of the most recent deliveries by which the worker brought the attempt
+	// to another member.
 	Brought int
-	Permits *Permits // permits that it needs before it goes on; nil if none
-	// variables of its program that contain shared values, which a signal may change later; nil if
-	// none
+	Permits *Permits // permits that the attempt needs before it continues; nil if none
+	// Vars are variables of the attempt's program that contain shared values, which a signal may
+	// change later; nil if none.
 	Vars    map[string]string
-	Outside *Outside // external jobs that it waits for without a carrier; nil if none
-	Held    string   // why its carrier has given it up, see AttemptHeld; "" if it has not
-	Again   bool     // it was returned
-	// it is carried out elsewhere: by an external job, or by the worker of a program that reports
-	// through files
+	Outside *Outside // external jobs that the attempt waits for without a carrier; nil if none
+	Held    string   // why the carrier has returned the attempt, see AttemptHeld; "" if it has not
+	Again   bool     // the attempt was returned
+	// Heard is set if the attempt is carried out elsewhere: by an external job, or by the worker of
+	// a program that reports through files.
 	Heard  bool
 	Undoes bool // the function is called to undo its work, because the task was canceled
 }
@@ -247,13 +254,13 @@ func (s *State) findAttempt(a Address) (*Step, *Unit) {
 	return st, u
 }
 
-// Holds reports whether a claim is still valid.
+// Holds reports whether the token is that of the current claim of an attempt.
 func (s *State) Holds(a Address, token string) bool {
 	_, u := s.findAttempt(a)
 	return u != nil && u.Live.Worker != "" && u.Live.Token == token
 }
 
-// Answered reports whether a request has had its effect.
+// Answered reports whether a request with this id has already had its effect.
 func (s *State) Answered(request string) bool {
 	return slices.Contains(s.AnsweredIDs, request)
 }
@@ -264,14 +271,14 @@ func (s *State) Paused() bool { return s.PausedAt != 0 && s.ResumedAt == 0 && !s
 
 // holdsStartedSteps reports whether a pause also holds back the rest of steps that have begun:
 // retries, and units that wait for their time or for a place. With the pgflow profile these count
-// as queued and go on.
+// as queued and continue.
 func (s *State) holdsStartedSteps() bool { return s.Paused() && s.Plan.Profile != ProfilePgflow }
 
-// isCanceling reports whether no new work may start, while attempts in flight go on.
+// isCanceling reports whether a cancel prevents new work, while attempts in flight continue.
 func (s *State) isCanceling() bool { return s.CancelAt != 0 && s.Closing == nil }
 
-// isDraining reports whether attempts that no carrier has begun are canceled, because of a gentle
-// cancel. With the pgflow profile queued attempts and retries go on.
+// isDraining reports whether a gentle cancel cancels attempts that no carrier has begun. With the
+// pgflow profile queued attempts and retries continue.
 func (s *State) isDraining() bool { return s.isCanceling() && s.Plan.Profile != ProfilePgflow }
 
 // Result returns the result of the task.
@@ -296,9 +303,9 @@ type (
 	evolveState struct{ *State }
 	// linkState connects the parts of a state that was read: scopes, steps and their plans.
 	linkState struct{ *State }
-	// undoState keeps and hands out the units to undo if the task fails.
+	// undoState stores the units to undo if the task fails, and returns them in undo order.
 	undoState struct{ *State }
-	// awaitState knows which signals the task may still consume.
+	// awaitState finds out which signals the task may still consume.
 	awaitState struct{ *State }
 	// owedState lists outstanding effects.
 	owedState struct{ *State }

@@ -1,6 +1,6 @@
 package flow
 
-// TaskStatus is the status of a task. Paused is not a status, but a separate time.
+// TaskStatus is the status of a task. A pause is not a status, but a separate time.
 type TaskStatus string
 
 // Values of TaskStatus.
@@ -60,7 +60,7 @@ const (
 	AttemptError    AttemptStatus = "error"
 	AttemptTimeout  AttemptStatus = "timeout"
 	AttemptCanceled AttemptStatus = "canceled"
-	AttemptSkipped  AttemptStatus = "skipped" // there was no attempt, because its node was skipped
+	AttemptSkipped  AttemptStatus = "skipped" // the node was skipped, so there was no attempt
 )
 
 // Reasons why a step failed or was skipped.
@@ -74,12 +74,14 @@ const (
 	ReasonDependency       = "dependency_skipped"
 	ReasonDependencyFailed = "dependency_failed"
 	ReasonHandlerFailed    = "handler_failed"
-	// graph mode: it failed, and the task goes on as after a success because of on_error
+	// ReasonIgnored means in graph mode that the step failed and the task continued as after a
+	// success, because of on_error.
 	ReasonIgnored = "ignored"
-	// it was active when its task or scope ended; the journal has no event for its end
+	// ReasonWithdrawn means that the step was active when its task or scope ended. The journal has
+	// no event for its end.
 	ReasonWithdrawn = "withdrawn"
-	// code mode: the function is called to undo its work
+	// ReasonUndo means in code mode that the function is called to undo its work.
 	ReasonUndo = "undo"
-	// code mode: the function goes on behind a wait
+	// ReasonWaited means in code mode that the function continues after a wait.
 	ReasonWaited = "waited"
 )

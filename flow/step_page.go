@@ -17,9 +17,8 @@ func (q *StepQuery) matchesStatus(status StepStatus) bool {
 }
 
 // StepPage is a page of the steps of a scope. The steps of a dag come from the state, in the order
-// of the definition. Ended steps of a graph are not in the state, so they are collected from the
-// journal, in the order of their start. A page of the root also contains, after its own steps,
-// those of the closing scopes.
+// of the definition. Ended steps of a graph are not in the state, so they come from the journal, in
+// the order of their start. A page of the root ends with the steps of the closing scopes.
 type StepPage struct {
 	State *State
 	Steps []StepView
@@ -35,12 +34,12 @@ type StepPage struct {
 	active     map[Address]int
 }
 
-// dagPlace returns the place of a node of a dag. It is before all places in the journal, which
-// begins with row 1.
+// dagPlace returns the place of a node of a dag. It is before all places in the journal, because
+// the journal begins with row 1.
 func dagPlace(index int) Place { return Place{Index: index + 1} }
 
-// NodePage returns a page of a dag's nodes. The steps from the journal, if there are any, come
-// after them.
+// NodePage returns a page of a dag's nodes. Steps from the journal, if there are any, follow after
+// the nodes.
 func NodePage(s *State, sc *Scope, q StepQuery) *StepPage {
 	p := &StepPage{State: s, query: q}
 	if q.After.Seq > 0 {
@@ -62,7 +61,7 @@ func NewStepPage(q StepQuery, closing bool) *StepPage {
 	return &StepPage{query: q, closing: closing, active: map[Address]int{}}
 }
 
-// addStep adds a step, or ends the page before it.
+// addStep adds a step to the page. If the page is full, it ends before that step.
 func (p *StepPage) addStep(v StepView, at Place) {
 	if len(p.Steps) == p.query.Most || p.size > p.query.Bytes {
 		p.endAt(p.last)
@@ -104,7 +103,7 @@ func (p *StepPage) Apply(e *Event, at Place) {
 	}
 }
 
-// mayCutSteps reports whether an event may interrupt steps that it does not name.
+// mayCutSteps reports whether an event may interrupt steps other than its own.
 func mayCutSteps(e *Event) bool {
 	switch e.Type {
 	case StepEnded, ScopeRetried, TaskClosing, TaskRetried, TaskEnded:
@@ -179,8 +178,8 @@ func (p *StepPage) applyEnded(st *Step, e *Event) {
 	p.dropUnwanted(i)
 }
 
-// dropUnwanted removes a step whose status no longer matches the query. Waits of a function may
-// follow it, which are active.
+// dropUnwanted removes a step whose status no longer matches the query. Active waits of a function
+// may follow the step, so their indexes are adjusted.
 func (p *StepPage) dropUnwanted(i int) {
 	if p.query.matchesStatus(p.Steps[i].Status) {
 		return
@@ -229,13 +228,13 @@ func (p *StepPage) Known() bool {
 	return closed || len(p.Steps) > 0 || p.query.Scope == "" || p.State.viewPart().phaseOf(p.query.Scope) != phaseAhead
 }
 
-// Size returns the bytes of outputs on the page.
+// Size returns the number of bytes of outputs on the page.
 func (p *StepPage) Size() int { return p.size }
 
-// GoOnBehind ends the page at the last node of its dag, and marks that there are more steps.
+// GoOnBehind ends the page at the last node of its dag, and marks that more steps follow.
 func (p *StepPage) GoOnBehind(sc *Scope) { p.endAt(dagPlace(len(sc.Nodes) - 1)) }
 
-// Finish updates the steps that are still active to their current state, at the end of the journal.
+// Finish updates the steps that are still active at the end of the journal to their current state.
 func (p *StepPage) Finish() {
 	for a, i := range p.active {
 		if st := p.State.activeStep(a); st != nil {
@@ -250,7 +249,7 @@ func (p *StepPage) Finish() {
 type scopeProgress struct {
 	phase            scopePhase
 	visits           int
-	recorded         int // recorded steps of a function since it began or began anew
+	recorded         int // recorded steps of a function since its start or last restart
 	waits            int // active waits of a function, which only grow while it records nothing
 	closings, closed int
 }

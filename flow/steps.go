@@ -18,11 +18,11 @@ type StepView struct {
 	Error    string
 	Details  json.RawMessage // details of the error
 	Output   json.RawMessage
-	For      string   // node for which the compiler generated it
+	For      string   // node for which the compiler generated this node
 	Held     bool     // a user holds the node, so it does not begin
 	WaitsFor []string // first nodes that must end before it
 	Waits    int      // number of nodes that must end before it
-	Wait     *Wait    // its wait while it is active
+	Wait     *Wait    // what the step waits for while it is active
 	Units    UnitCount
 
 	StartedAt, EndedAt, Due int64
@@ -69,7 +69,7 @@ func (s viewState) viewOfNode(sc *Scope, i int) StepView {
 	return v
 }
 
-// waitsFor returns the nodes that a node waits for: the first names, and the number of all.
+// waitsFor returns the first nodes that a node waits for, and the number of all such nodes.
 func (sc *Scope) waitsFor(n *PlanNode) (names []string, all int) {
 	for _, i := range n.Dag.Deps {
 		if sc.Nodes[i].Ended() {
@@ -82,7 +82,7 @@ func (sc *Scope) waitsFor(n *PlanNode) (names []string, all int) {
 	return names, all
 }
 
-// madeFor returns the node for which another one was generated, or "".
+// madeFor returns the node for which the compiler generated n, or "" if none.
 func (sc *Scope) madeFor(n *PlanNode) string {
 	if n.Dag == nil || n.Dag.For < 0 {
 		return ""
@@ -142,7 +142,7 @@ func (s *State) ClosingScope() string {
 	return s.Closing.Scope.Path
 }
 
-// overAt returns when a scope ended with all its active steps, or 0 if it has not.
+// overAt returns when a scope ended with all its active steps, or 0 if it has not ended.
 func (s viewState) overAt(sc *Scope) int64 {
 	if sc.overAt == 0 && s.Status.Ended() {
 		return s.EndedAt
@@ -156,7 +156,7 @@ func (v *StepView) markWithdrawn(at int64) {
 	v.Units.Flying, v.Units.Retrying = 0, 0
 }
 
-// isWithdrawn reports whether a node has begun and will never end.
+// isWithdrawn reports whether a node has begun but its task or scope ended before it.
 func (s viewState) isWithdrawn(n *NodeState) bool {
 	return n.Status() == StepStarted && (n.Step == nil || s.Status.Ended())
 }

@@ -1,13 +1,14 @@
 package flow
 
-// Tally is the data of a decision about a node, for statistics. It contains nothing that the events
-// do not, but needs no state to evaluate, and covers all units of a step at once.
+// Tally is the data of a decision about a node, for statistics. The events contain the same data,
+// but a Tally needs no state to evaluate, and covers all units of a step at once.
 type Tally struct {
 	Node  *PlanNode
 	Scope string // scope within the task
-	// duration of a step, or -1 if it did not begin; for a claim, how long the attempt waited
+	// MS is the duration of a step, or -1 if the step did not begin. For a claim it is how long the
+	// attempt waited.
 	MS   int64
-	N    int32 // units of an ended step; number of retried attempts
+	N    int32 // units of an ended step, or number of retried attempts
 	What TallyKind
 }
 
@@ -19,11 +20,11 @@ const (
 	TallyCompleted TallyKind = iota
 	TallyFailed
 	TallySkipped
-	TallyRetried // retried attempts, or the whole step is retried
+	TallyRetried // attempts are retried, or the whole step is
 	TallyClaimed // first claim of an attempt
 )
 
-// tallyEvent records the tallies of an event. The state is the one after it.
+// tallyEvent records the tallies of an event. The state must include the event.
 func (d tallyDecider) tallyEvent(e *Event) {
 	switch {
 	case e.Type == StepEnded:

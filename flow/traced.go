@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// Traced is the relation of a task to an existing trace. A task without one has a trace of its own,
-// which is exported.
+// Traced is the relation of a task to the trace of a caller. A task without a Traced has a trace of
+// its own, which is exported.
 type Traced struct {
-	// span of the caller as a traceparent; "" if none was sent
+	// Parent is the span of the caller as a traceparent; "" if none was sent.
 	Parent    string `json:"p,omitempty"`
 	State     string `json:"s,omitempty"` // tracestate of the caller
 	Link      bool   `json:"l,omitempty"` // the task has a trace of its own that links to the span
@@ -23,7 +23,8 @@ const (
 )
 
 // ReadTraced parses the headers of W3C Trace Context. It returns nil if there is no parent or the
-// parent is invalid. A state that is too long or has invalid characters is dropped alone.
+// parent is invalid. If only the state is too long or has invalid characters, only the state is
+// dropped.
 func ReadTraced(parent, state string) *Traced {
 	if !validParent(parent) {
 		return nil
@@ -35,7 +36,8 @@ func ReadTraced(parent, state string) *Traced {
 	return t
 }
 
-// validParent also accepts later versions, which may add fields at the end.
+// validParent reports whether a traceparent is valid. Later versions, which may have more fields at
+// the end, are valid, too.
 func validParent(p string) bool {
 	switch {
 	case len(p) < parentLen, p[:2] == "ff", p[:2] == "00" && len(p) > parentLen, len(p) > parentLen && p[parentLen] != '-':

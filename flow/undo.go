@@ -13,7 +13,7 @@ import (
 
 // Undoable is a visit of a node that has a compensation, and of which at least one unit has
 // completed. It holds all data that undoing the visit needs. The units are undone one by one. A
-// step without units, such as a subflow, is undone as a whole; this counts as its unit 0.
+// step without units, such as a subflow, is undone as a whole, as unit 0.
 type Undoable struct {
 	Scope string
 	Node  string
@@ -32,7 +32,7 @@ type Undoable struct {
 	Many    bool              // Output is the list of the units' outputs
 	Output  json.RawMessage
 
-	// elements of Items and Output, set when the first unit is undone
+	// items and outputs are the elements of Items and Output, set when the first unit is undone.
 	items, outputs []json.RawMessage
 }
 
@@ -79,7 +79,7 @@ func (s undoState) keepForUndo(
 }
 
 // keepUnitsForUndo stores the data that undoing the completed units of an ended step needs, because
-// the step itself is dropped. It builds the output if that is not known yet.
+// the step itself is dropped. If the output is not known yet, it is built.
 func (s undoState) keepUnitsForUndo(st *Step, output json.RawMessage) {
 	if st.Undoable == 0 {
 		return
@@ -146,8 +146,8 @@ func (s undoState) countDone() (count int) {
 	return count
 }
 
-// nextUndo returns the unit to undo next: the one that completed last and is not undone yet. It
-// returns nil if there is none.
+// nextUndo returns the next unit to undo: of the units that are not undone yet, the one that
+// completed last. It returns nil if there is none.
 func (s undoState) nextUndo() (*Undoable, int) {
 	if len(s.Done) == 0 {
 		return nil, 0
@@ -172,8 +172,8 @@ func (s undoState) takeLast() UnitRange {
 	return taken
 }
 
-// unfoldUndo splits the lists of inputs and outputs into elements for the next unit to undo.
-// Evolving and linking call it, as they do for active steps.
+// unfoldUndo splits the lists of inputs and outputs into elements for the next unit to undo. Evolve
+// and the link methods call it, as they do for active steps.
 func (s undoState) unfoldUndo() {
 	u, _ := s.nextUndo()
 	if u == nil || s.Closing == nil || !u.Many || u.outputs != nil {
@@ -206,7 +206,8 @@ func (u *Undoable) unitOutput(unit int) json.RawMessage {
 	return null
 }
 
-// addUndone adds a unit to the list of undone units. Within a range the highest unit comes first.
+// addUndone adds a unit to the list of undone units. Units arrive in descending order, so a range
+// grows downwards.
 func addUndone(list []UnitRange, r UnitRange) []UnitRange {
 	if n := len(list); n > 0 && list[n-1].Step == r.Step && list[n-1].From == r.From+1 {
 		list[n-1].From--
@@ -225,8 +226,8 @@ func (s undoState) undidInside() bool {
 // forgetUndone removes the results of undone units from the nodes of the root, and ends the
 // closing. It returns these nodes and the nodes of undone branches.
 //
-// Units that run again after this get new keys. Otherwise a service that has undone their work
-// would treat them as repetitions.
+// Units that run again after this get new keys. With the old keys, a service that has undone their
+// work would treat them as repetitions.
 func (s undoState) forgetUndone() map[string]bool {
 	nodes := map[string]bool{}
 	undone := map[string][]UnitRange{}
@@ -253,7 +254,7 @@ func (s undoState) forgetUndone() map[string]bool {
 	return nodes
 }
 
-// addInside adds the nodes of a branch that is laid out in its parent's scope.
+// addInside adds the nodes of a branch that the compiler placed into its parent's scope.
 func addInside(nodes map[string]bool, scope *PlanScope, branch *PlanNode) {
 	for key := range scope.Nodes {
 		if strings.HasPrefix(key, branch.Key+"/") {
@@ -262,8 +263,8 @@ func addInside(nodes map[string]bool, scope *PlanScope, branch *PlanNode) {
 	}
 }
 
-// keptDone returns the reusable results of a completed fanout of the root of which only some units
-// were undone, or nil if there are none.
+// keptDone returns the reusable results of a completed fanout of the root. Only some of its units
+// were undone. It returns nil if there are no such results.
 func (s undoState) keptDone(n *PlanNode) (k *Kept) {
 	since := 0
 	for i := range s.Undoables {
@@ -299,7 +300,7 @@ func (u *Undoable) enteredInput(n *PlanNode) json.RawMessage {
 	return nil
 }
 
-// withoutUnits returns a copy without the results of the undone units.
+// withoutUnits returns a copy of the results without those of the undone units.
 func (k *Kept) withoutUnits(undone []UnitRange) *Kept {
 	next := *k
 	next.Units = slices.Clone(k.Units)
@@ -345,7 +346,7 @@ func (k *Kept) ownKeys(visit int) []OwnKeys {
 	return list
 }
 
-// dropUndone removes visits that have nothing left to undo.
+// dropUndone removes the visits that have no unit left to undo.
 func (s undoState) dropUndone() {
 	var left []Undoable
 	places := map[int]int{}

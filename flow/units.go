@@ -22,11 +22,11 @@ type UnitView struct {
 	Due      int64
 }
 
-// UnitList lists the units of a visit of a node, also of an ended one. It is a Walker for that
-// visit.
+// UnitList lists the units of a visit of a node, also after the end of the visit. It is a Walker
+// for that visit.
 type UnitList struct {
 	State *State
-	Step  *Step // nil if it has not begun
+	Step  *Step // nil if the step has not begun
 
 	at Address
 }
@@ -42,7 +42,7 @@ func (l *UnitList) From(s *State) {
 	}
 }
 
-// Apply applies an event. An ended step stays as it was at its end.
+// Apply applies an event. A step that has ended stays as it was at its end.
 func (l *UnitList) Apply(e *Event, _ Place) {
 	Evolve(l.State, e)
 	if e.Type == StepEntered {
@@ -53,7 +53,7 @@ func (l *UnitList) Apply(e *Event, _ Place) {
 // Busy returns false, because the list only waits for the end of its visit.
 func (l *UnitList) Busy() bool { return false }
 
-// Idle reports whether the visit is active in the later state, too, or has not begun there.
+// Idle reports whether the visit is still active in the later state, or has not begun there.
 func (l *UnitList) Idle(later *State) bool {
 	switch later.viewPart().phaseOf(l.at.Scope) {
 	case phaseAhead:
@@ -109,7 +109,7 @@ func (st *Step) UnitName(i int) string {
 	return ""
 }
 
-// UnitRun is a number of consecutive units with the same status.
+// UnitRun counts consecutive units that have the same status.
 type UnitRun struct {
 	Count  int
 	Status UnitStatus

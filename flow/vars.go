@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Var is an environment variable of a program whose text contains values that are known when an
-// attempt begins.
+// Var is an environment variable of a program. Its text may contain values that are known only when
+// an attempt begins.
 type Var struct {
 	Name  string
 	Parts []VarPart
@@ -22,23 +22,23 @@ type VarPart struct {
 	Ref  *VarRef
 }
 
-// VarRef is a reference in a variable. It may refer to everything that keys refer to, and to the
-// output of a dependency.
+// VarRef is a reference in a variable. It may refer to everything that the references of keys may
+// refer to, and to the output of a dependency.
 type VarRef struct {
 	KeyText
-	Of int     // index of the dependency; -1 if it refers to something else
-	Or *string // replacement for a missing or null value; with nil the attempt fails
+	Of int     // index of the dependency; -1 for any other reference
+	Or *string // replacement for a missing or null value; if nil, the attempt fails
 }
 
 // MaxVariable is the maximum size of one variable in bytes. The kernel limit is 128 KiB.
 const MaxVariable = 96 << 10
 
 // maxVariables is the maximum size of all filled variables of a program in bytes. The kernel limit
-// is close, and each attempt holds them in memory.
+// is close, and each attempt holds the variables in memory.
 const maxVariables = 1 << 20
 
-// readsShared reports whether the text of the variable may change, because it contains a value of
-// shared.
+// readsShared reports whether the text of the variable may change later, because it contains a
+// value of shared.
 func (v *Var) readsShared() bool {
 	return slices.ContainsFunc(v.Parts, func(p VarPart) bool {
 		return p.Ref != nil &&
@@ -46,8 +46,8 @@ func (v *Var) readsShared() bool {
 	})
 }
 
-// sharedVars returns the variables that an attempt must keep from its start; nil if none. It omits
-// variables that cannot be filled in.
+// sharedVars returns the variables that an attempt must keep from its start; nil if none. Variables
+// that cannot be filled in are omitted.
 func (st *Step) sharedVars(unit int) (kept map[string]string) {
 	list, size := st.unitExec(unit).Vars, 0
 	for i := range list {
@@ -56,7 +56,7 @@ func (st *Step) sharedVars(unit int) (kept map[string]string) {
 		}
 		if text, _, err := st.fillVariable(&list[i], unit); err == nil {
 			if size += len(text); size > maxVariables {
-				return kept // the attempt fails because of it
+				return kept // the attempt fails because of the size
 			}
 			if kept == nil {
 				kept = map[string]string{}
@@ -68,7 +68,7 @@ func (st *Step) sharedVars(unit int) (kept map[string]string) {
 }
 
 // fillVariables returns the filled variables of a unit's attempt, and the approximate number of
-// bytes read for them.
+// bytes that were read to fill them.
 func (st *Step) fillVariables(unit int) (filled map[string]string, read int, err error) {
 	list := st.unitExec(unit).Vars
 	filled, size := make(map[string]string, len(list)), 0
@@ -96,8 +96,8 @@ func (st *Step) fillVariables(unit int) (filled map[string]string, read int, err
 	return filled, read, nil
 }
 
-// fillVariable returns the current text of a variable, and the approximate number of bytes read for
-// it.
+// fillVariable returns the current text of a variable, and the approximate number of bytes that
+// were read to fill it.
 func (st *Step) fillVariable(v *Var, unit int) (text string, read int, err error) {
 	var b strings.Builder
 	for _, part := range v.Parts {
@@ -121,8 +121,8 @@ func (st *Step) fillVariable(v *Var, unit int) (text string, read int, err error
 	return text, read, nil
 }
 
-// varSource returns the value that a reference looks into, and false for a dependency without an
-// output.
+// varSource returns the value in which a reference is resolved. It returns false for a dependency
+// without an output.
 func (st *Step) varSource(r *VarRef, unit int) (in *expr.Env, there bool) {
 	switch {
 	case r.Of >= 0:
@@ -154,9 +154,8 @@ func (r *VarRef) resolveText(in *expr.Env, there bool, written string) (string, 
 	return "", Errorf(Invalid, "there is no %s", written)
 }
 
-// fillIn adds the variables of an attempt to its job, where the starter of the program finds them.
-// An attempt with a missing variable is never dispatched: it fails in the decision in which it
-// begins.
+// fillIn adds the variables of an attempt to its job, for the starter of the program. An attempt
+// with a missing variable is never dispatched: it fails in the decision in which it begins.
 func (st *Step) fillIn(j *Job) {
 	vars, _, _ := st.fillVariables(j.Unit)
 	if j.Exec.Program == nil {
@@ -178,7 +177,7 @@ func withVars(params json.RawMessage, vars map[string]string) json.RawMessage {
 	return expr.SetField(params, ProgramParam, expr.SetField(program, "env", expr.Merge(env, filled)))
 }
 
-// noteVars records attempts that begin although a value of their variables is missing.
+// noteVars records attempts whose variables lack a value when they begin.
 func (d *decider) noteVars(e *Event) {
 	if e.Type != AttemptsDispatched {
 		return

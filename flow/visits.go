@@ -17,7 +17,7 @@ type Visit struct {
 	Units    int
 	Output   Glimpse
 
-	StartedAt, EndedAt int64 // 0 if it has not begun or not ended
+	StartedAt, EndedAt int64 // 0 if the visit has not begun or not ended
 }
 
 // Glimpse is a summary of a value: enough to compare it with others, and to show its beginning.
@@ -49,7 +49,7 @@ const MaxVisits = 5000
 type Visits struct {
 	State *State
 	List  []Visit
-	Cut   bool // there are more than MaxVisits
+	Cut   bool // the task has more than MaxVisits visits
 
 	at map[Address]int
 }

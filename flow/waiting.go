@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Wait describes a wait of a task, with a text that lets a person act.
+// Wait describes a wait of a task. Its text tells a person what to do.
 type Wait struct {
 	Address
-	// job, claim, manual, external, retry, timer, signal, approval, delay, resume, permit, code
+	// For is one of job, claim, manual, external, retry, timer, signal, approval, delay, resume,
+	// permit, code.
 	For  string
 	Text string
 	Key  string // key of a permit
@@ -22,7 +23,8 @@ type Wait struct {
 	Until   int64 // 0 if unlimited
 }
 
-// Waiting returns the waits of a task. Of a step with many units it names the first ones.
+// Waiting returns the waits of a task. For a step with many units it returns the waits of the first
+// ones.
 func Waiting(s *State) []Wait {
 	if s.Status.Ended() || s.Root == nil {
 		return nil
@@ -55,11 +57,11 @@ func Waiting(s *State) []Wait {
 	return waits
 }
 
-// isUnderWay reports whether the wait is for work that has begun, which a gently canceled task
-// waits for.
+// isUnderWay reports whether the wait is for work that has begun. A gently canceled task still
+// waits for such work.
 func (w *Wait) isUnderWay() bool { return w.For == "job" || w.For == "claim" || w.For == WaitsExternal }
 
-// appendWaits adds the waits of a scope. goesOn means that further nodes may begin.
+// appendWaits adds the waits of a scope. goesOn is set if further nodes may begin.
 func (sc *Scope) appendWaits(waits []Wait, goesOn bool) []Wait {
 	active := sc.Active()
 	if len(active) == 0 && sc.EnterAt > 0 {
@@ -93,7 +95,7 @@ func (sc *Scope) appendHeld(waits []Wait) []Wait {
 	return waits
 }
 
-// maxNamedWaits is the maximum number of units of one step in an answer.
+// maxNamedWaits is the maximum number of waits of one step in an answer.
 const maxNamedWaits = 20
 
 func (st *Step) describeWaits() []Wait {
@@ -125,8 +127,8 @@ func (st *Step) describeWaits() []Wait {
 	return waits
 }
 
-// whatToSignal returns the key to signal. With the pocketflow profile a signal cannot set a path,
-// so the text asks for an object with that path.
+// whatToSignal returns the key to signal, for a text. With the pocketflow profile a signal cannot
+// set a path, so the text asks for an object with that path.
 func (st *Step) whatToSignal() string {
 	key := st.AwaitedKey()
 	if first, path, nested := strings.Cut(key, "."); nested && st.scope.Plan.Pocketflow && !strings.HasPrefix(key, "$") {
@@ -163,7 +165,7 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 	case u.Live.Permits.Waits():
 		return u.Live.Permits.describeWait(w.Address), true
 	case u.Live.Held == HeldWaiting:
-		return Wait{}, false // its waits are steps of their own
+		return Wait{}, false // waits inside belong to steps of their own
 	case u.Live.Held != "":
 		w.For, w.Text = "code", u.Live.Held
 	case u.Live.Outside != nil:
@@ -183,7 +185,7 @@ func (st *Step) unitWait(i int) (Wait, bool) {
 	return w, true
 }
 
-// underWay describes a job that a member carries out.
+// underWay returns a text that describes a job that a member carries out.
 func (e *Exec) underWay() string {
 	if name := cmp.Or(e.Service, e.Func); name != "" {
 		return fmt.Sprintf("a %s job of service %s is running", e.Type, name)
@@ -207,8 +209,8 @@ func (l *Live) Since() int64 {
 }
 
 // Idle reports whether a task only waits, so that it can be unloaded and kept as a row in the
-// store. due is when it must be loaded again; 0 means that only a message can do that. Jobs that a
-// member carries keep a task loaded.
+// store. due is the time when the task must be loaded again; 0 means that only a message needs it.
+// A job that a member carries keeps its task loaded.
 func Idle(s *State) (due int64, ok bool) {
 	if s.Status != "" && !s.Status.Ended() && s.actingScope().hasCarriedJob() {
 		return 0, false // a shortcut for most tasks, which avoids building their jobs
@@ -217,9 +219,9 @@ func Idle(s *State) (due int64, ok bool) {
 	return due, true
 }
 
-// Parked reports whether a task only waits for a time, a signal, a decision or a manual completion,
-// so it may wait long. due is as for Idle. A parked task has no jobs, and requests no permits. A
-// task is not parked if its steps have scopes or units inside, or if very many steps wait.
+// Parked reports whether a task may wait for long: for a time, a signal, a decision or a manual
+// completion only. due is as for Idle. A parked task has no jobs and requests no permits. A task is
+// not parked if its steps have scopes or units inside, or if very many steps wait.
 func Parked(s *State) (due int64, ok bool) {
 	if s.Status == "" || s.Status.Ended() {
 		return 0, false
@@ -258,7 +260,7 @@ func firstAlarm(effects []Effect) (at int64, others bool) {
 	return at, others
 }
 
-// hasCarriedJob reports whether a scope, or one inside it, has a job for a member.
+// hasCarriedJob reports whether a scope, or a scope inside, has a job for a member.
 func (sc *Scope) hasCarriedJob() bool {
 	for _, st := range sc.Active() {
 		if st.Child != nil && st.Child.hasCarriedJob() {

@@ -9,8 +9,8 @@ import (
 // WaitKinds is a set of things that a task may wait for, other than work.
 type WaitKinds uint8
 
-// Values of WaitKinds. Jobs in flight and retries are not included, because these proceed by
-// themselves.
+// Values of WaitKinds. Jobs in flight and retries are not included, because these proceed without a
+// person or a signal.
 const (
 	WaitApproval WaitKinds = 1 << iota // a person's decision
 	WaitSignal                         // a signal
@@ -53,7 +53,7 @@ type Awaited struct {
 	Due   int64  `json:"due,omitempty"` // 0 if there is no deadline
 }
 
-// waitList holds the waiting steps of a task. It is updated when waits begin and end, so that other
+// waitList holds the waiting steps of a task. It changes only when waits begin and end, so other
 // steps cost nothing.
 type waitList struct {
 	steps []*Step // ordered by kind (approvals first), then by the start of the wait
@@ -64,8 +64,8 @@ type waitList struct {
 }
 
 // Waits returns the kinds of waits of a task, and its most important waiting step: approvals come
-// first, then the longest wait. It is nil if there is none. While it is the same step, the pointer
-// stays the same.
+// first, then the longest wait. The step is nil if none waits. The pointer changes only if another
+// step becomes the most important one.
 func (s *State) Waits() (WaitKinds, *Awaited) {
 	var kinds WaitKinds
 	if len(s.waits.steps) == 0 {
@@ -95,7 +95,8 @@ func (n *PlanNode) waitKind() WaitKinds {
 	return 0
 }
 
-// trackManual updates whether a step waits for units that are completed by hand.
+// trackManual updates whether the step is in the list of waits, because of units that are completed
+// by hand.
 func (s evolveState) trackManual(st *Step) {
 	switch {
 	// late results are recorded, but the task does not wait for them
@@ -151,7 +152,7 @@ func (w *waitList) endAll(at int64) {
 }
 
 // compareWaits orders steps by the kind and start of their wait. It only uses data that a snapshot
-// holds, so that equal states have the same order. A scope has one active visit of a node.
+// holds, so that equal states have the same order. A node has at most one active visit in a scope.
 func compareWaits(a, b *Step) int {
 	return cmp.Or(cmp.Compare(a.waitsFor, b.waitsFor), cmp.Compare(a.waitsSince(), b.waitsSince()),
 		cmp.Compare(a.scope.Path, b.scope.Path), cmp.Compare(a.Key, b.Key))
@@ -168,7 +169,8 @@ func (st *Step) toAwaited() *Awaited {
 	return a
 }
 
-// countManual returns the number of units in flight of a linked step that are completed by hand.
+// countManual returns the number of units in flight that are completed by hand. The step must be
+// linked.
 func (st *Step) countManual() (n int) {
 	for i := range st.Units {
 		if u := &st.Units[i]; u.Live != nil && st.isManual(u, i) {

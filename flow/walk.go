@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Place is a position in a task's journal: a row, an event in it, and one of the things that this
+// Place is a position in a task's journal: a row, an event in the row, and one of the runs that the
 // event begins. The zero place is before everything.
 type Place struct {
 	Seq       int64
 	Index     int // index of the event in its row
-	Beginning int // index among the things that the event begins
+	Beginning int // index among the runs that the event begins
 }
 
 // Compare orders places.
@@ -32,7 +32,7 @@ type Walker interface {
 	// Busy reports whether the walker needs every further event.
 	Busy() bool
 	// Idle reports whether the walker needs no event before the later state. A walker that looks
-	// for a single thing accepts this call before From.
+	// for a single item accepts this call before From.
 	Idle(later *State) bool
 	// Done reports whether the walker needs no further event.
 	Done() bool
@@ -46,7 +46,7 @@ const maxEventsRead = 20_000
 type scopePhase uint8
 
 const (
-	phaseAhead scopePhase = iota // it has not begun
+	phaseAhead scopePhase = iota // the scope has not begun
 	phaseActive
 	phaseOver
 )
@@ -69,8 +69,8 @@ func (s viewState) phaseOf(path string) scopePhase {
 	return phaseOver
 }
 
-// closingPhase returns the phase of a closing scope that does not exist now: a retry has removed
-// it, or it has not begun.
+// closingPhase returns the phase of a closing scope that does not exist now. Either a retry has
+// removed it, or it has not begun.
 func (s viewState) closingPhase(path string) scopePhase {
 	n, err := strconv.Atoi(strings.TrimPrefix(path, closingScope))
 	if path == closingScope {
@@ -82,7 +82,7 @@ func (s viewState) closingPhase(path string) scopePhase {
 	return phaseAhead
 }
 
-// Entered returns how often a node was entered, or would have been.
+// Entered returns how often a node was entered, or would have been entered without a skip.
 func (sc *Scope) Entered(node string) int {
 	if n := sc.Plan.Nodes[node]; n != nil {
 		return sc.mode.visitCount(sc, n)
@@ -93,7 +93,7 @@ func (sc *Scope) Entered(node string) int {
 	return 0
 }
 
-// hasBegun reports whether an attempt has begun by now.
+// hasBegun reports whether an attempt has begun in this state.
 func (s viewState) hasBegun(a Address) bool {
 	p := s.phaseOf(a.Scope)
 	if p != phaseActive {
@@ -109,7 +109,7 @@ func (s viewState) hasBegun(a Address) bool {
 // ScopeWalk finds the final state of a scope. It is a Walker.
 type ScopeWalk struct {
 	State *State
-	Scope *Scope // nil if it has not begun
+	Scope *Scope // nil if the scope has not begun
 
 	path string
 }

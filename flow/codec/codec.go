@@ -15,29 +15,29 @@ import (
 	"slices"
 )
 
-// Codec writes or reads. Values that it reads share the input bytes.
+// Codec encodes or decodes values. Decoded values share memory with the input.
 type Codec struct {
-	b          []byte // written so far, or not read yet
+	b          []byte // bytes written so far, or not read yet
 	reading    bool
-	broken     string // why it stopped; "" = it has not
-	exactLists bool   // lists are allocated in one piece
+	broken     string // reason why the codec stopped; "" if it has not
+	exactLists bool   // allocate lists in one piece
 
-	sharing bool     // large values become pieces of their own
-	pieces  [][]byte // pieces before b
+	sharing bool     // store large values as separate pieces
+	pieces  [][]byte // pieces that precede b
 
-	large  []json.RawMessage // values so far that are worth a search for duplicates
+	large  []json.RawMessage // large values so far, in which duplicates are searched
 	places map[uint64]int    // indexes in large, by hash, of the first value with that hash
 }
 
-// minSharedBytes is the length from which a repeated value is written only once. The params of a
-// task, for example, are also seen by its steps, and the jobs of a step have the same params.
+// minSharedBytes is the length from which a repeated value is written only once. For example, the
+// params of a task are often also the params of its steps and jobs.
 const minSharedBytes = 128
 
-// minPieceBytes is the length from which a sharing writer does not copy a value. Copying a shorter
-// one costs less than the two pieces that it would create.
+// minPieceBytes is the length from which a sharing writer does not copy a value. For a shorter
+// value, a copy costs less than the two pieces that it would create.
 const minPieceBytes = 512
 
-// Copied returns how many bytes a sharing writer copies of a value of this length.
+// Copied returns how many bytes a sharing writer copies for a value of this length.
 func Copied(value int) int {
 	if value >= minPieceBytes {
 		return 0
@@ -45,39 +45,40 @@ func Copied(value int) int {
 	return value
 }
 
-// The two possible faults of the input.
+// Possible faults of the input, as reasons for Fail.
 const (
 	CutShort = "it ends too early, or a length in it is wrong"
 	NoSuch   = "it names something that this release does not know"
 )
 
-// Write returns a Codec that appends to some bytes.
+// Write returns a Codec that appends to b.
 func Write(b []byte) *Codec { return &Codec{b: b} }
 
-// WriteSharing returns a Codec that writes in pieces: large values are not copied, so they must not
-// be changed from then on.
+// WriteSharing returns a Codec that writes in pieces. Large values are not copied, so the caller
+// must not change them afterwards.
 func WriteSharing(b []byte) *Codec { return &Codec{b: b, sharing: true} }
 
-// Read returns a Codec that reads bytes of any origin.
+// Read returns a Codec that decodes bytes of any origin.
 func Read(b []byte) *Codec { return &Codec{b: b, reading: true} }
 
-// ReadOwn returns a Codec that reads bytes which this program has written: it trusts the lengths of
-// lists, and allocates each list in one piece.
+// ReadOwn returns a Codec that decodes bytes which this program has written. It trusts the lengths
+// of lists, and allocates each list in one piece.
 func ReadOwn(b []byte) *Codec { return &Codec{b: b, reading: true, exactLists: true} }
 
-// Reading reports whether the Codec reads.
+// Reading reports whether the Codec decodes.
 func (c *Codec) Reading() bool { return c.reading }
 
-// Bytes returns the bytes that were written, or that are not read yet.
+// Bytes returns the bytes that were written or, for a reader, are not read yet.
 func (c *Codec) Bytes() []byte { return c.b }
 
-// Pieces returns the output of a sharing writer, to be concatenated.
+// Pieces returns the output of a sharing writer. The concatenation of the pieces is the encoded
+// text.
 func (c *Codec) Pieces() [][]byte { return append(c.pieces, c.b) }
 
-// Broken returns the reason why the Codec stopped; "" if it has not.
+// Broken returns the reason why the Codec stopped, or "" if it has not stopped.
 func (c *Codec) Broken() string { return c.broken }
 
-// Fail stops the Codec. The first reason counts.
+// Fail stops the Codec. Only the reason of the first call is stored.
 func (c *Codec) Fail(why string) {
 	if c.broken == "" {
 		c.broken = why
@@ -85,7 +86,7 @@ func (c *Codec) Fail(why string) {
 	c.b = nil
 }
 
-// Int64 codes an integer; small numbers take one byte.
+// Int64 encodes or decodes an integer. Small numbers take one byte.
 func (c *Codec) Int64(v *int64) {
 	if !c.reading {
 		c.b = binary.AppendVarint(c.b, *v)
@@ -99,16 +100,16 @@ func (c *Codec) Int64(v *int64) {
 	*v, c.b = n, c.b[size:]
 }
 
-// Int codes an integer like Int64.
+// Int encodes or decodes an integer like Int64.
 func (c *Codec) Int(v *int) {
 	n := int64(*v)
 	c.Int64(&n)
-	if c.reading { // other goroutines may be reading a value that is written
+	if c.reading { // a written value may have concurrent readers
 		*v = int(n)
 	}
 }
 
-// Bool codes a boolean as a byte, 0 or 1.
+// Bool encodes or decodes a boolean as one byte, 0 or 1.
 func (c *Codec) Bool(v *bool) {
 	var b byte
 	if *v {
@@ -122,7 +123,7 @@ func (c *Codec) Bool(v *bool) {
 	}
 }
 
-// Byte codes a byte.
+// Byte encodes or decodes a byte.
 func (c *Codec) Byte(v *byte) {
 	switch {
 	case !c.reading:
@@ -134,8 +135,8 @@ func (c *Codec) Byte(v *byte) {
 	}
 }
 
-// codeLength codes the length of a list. Every element takes at least a byte, so a false length
-// cannot allocate much memory.
+// codeLength encodes or decodes the length of a list. Every element takes at least one byte, so a
+// wrong length cannot allocate much memory.
 func (c *Codec) codeLength(n int) int {
 	c.Int(&n)
 	if c.reading && (n < 0 || n > len(c.b)) {
@@ -145,8 +146,8 @@ func (c *Codec) codeLength(n int) int {
 	return n
 }
 
-// Raw codes a value as its length and its bytes. A repeated large value is coded as minus the
-// number of the first one, counted from 1.
+// Raw encodes or decodes a value as its length and its bytes. A repeated large value is encoded as
+// minus its number: the first large value has number 1.
 func (c *Codec) Raw(v *json.RawMessage) {
 	if c.reading {
 		c.readRaw(v)
@@ -167,7 +168,8 @@ func (c *Codec) Raw(v *json.RawMessage) {
 	}
 }
 
-// lengthOrNumber returns the length of a large value that is new, otherwise minus its number.
+// lengthOrNumber returns the length of a large value that is new, and minus its number for a
+// repeated value.
 func (c *Codec) lengthOrNumber(v json.RawMessage) int {
 	h := maphash.Bytes(hashSeed, v)
 	i, seen := c.places[h]
@@ -177,7 +179,7 @@ func (c *Codec) lengthOrNumber(v json.RawMessage) int {
 	case c.places == nil:
 		c.places = map[uint64]int{}
 	}
-	if !seen { // of two values with the same hash, the second is written each time
+	if !seen { // a second value with the same hash is written each time
 		c.places[h] = len(c.large)
 	}
 	c.large = append(c.large, v)
@@ -202,7 +204,7 @@ func (c *Codec) readRaw(v *json.RawMessage) {
 	}
 }
 
-// Bytes codes bytes. Nil and empty slices are the same.
+// Bytes encodes or decodes bytes. A nil slice is the same as an empty one.
 func Bytes(c *Codec, v *[]byte) {
 	n := c.codeLength(len(*v))
 	switch {
@@ -213,7 +215,7 @@ func Bytes(c *Codec, v *[]byte) {
 	}
 }
 
-// Text codes a string; reading copies it.
+// Text encodes or decodes a string. Decoding copies the string.
 func Text[T ~string](c *Codec, v *T) {
 	n := c.codeLength(len(*v))
 	if !c.reading {
@@ -223,7 +225,7 @@ func Text[T ~string](c *Codec, v *T) {
 	*v, c.b = T(c.b[:n]), c.b[n:]
 }
 
-// List codes the length of a list and its elements.
+// List encodes or decodes the length of a list and its elements.
 func List[T any](c *Codec, list *[]T, code func(*Codec, *T)) {
 	n := c.codeLength(len(*list))
 	if !c.reading {
@@ -246,7 +248,7 @@ func List[T any](c *Codec, list *[]T, code func(*Codec, *T)) {
 	}
 }
 
-// Pointer codes whether there is a value, and the value.
+// Pointer encodes or decodes whether p points to a value, and the value.
 func Pointer[T any](c *Codec, p **T, code func(*Codec, *T)) {
 	there := *p != nil
 	c.Bool(&there)
@@ -259,7 +261,7 @@ func Pointer[T any](c *Codec, p **T, code func(*Codec, *T)) {
 	code(c, *p)
 }
 
-// Map codes the keys in order, so that equal maps give equal bytes.
+// Map encodes or decodes a map. The keys are sorted, so that equal maps give equal bytes.
 func Map[T any](c *Codec, m *map[string]T, code func(*Codec, *T)) {
 	n := c.codeLength(len(*m))
 	if n == 0 {

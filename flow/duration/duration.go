@@ -12,14 +12,14 @@ import (
 // Longest is the longest duration that Parse accepts.
 const Longest = 100 * 365 * 24 * time.Hour
 
-// unitLengths are the lengths of units by name.
+// unitLengths maps the names of units to their lengths.
 var unitLengths = map[string]time.Duration{
 	"w": 7 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour, "m": time.Minute, "s": time.Second,
 	"ms": time.Millisecond, "us": time.Microsecond, "µs": time.Microsecond, "μs": time.Microsecond, "ns": time.Nanosecond,
 }
 
-// Parse reads a duration: numbers with units in a row, such as 1d12h or 1.5s, or 0. The resolution
-// is a millisecond. Parse rejects finer durations, negative ones, and those above 100 years.
+// Parse parses a duration: numbers with units, such as 1d12h or 1.5s, or 0. The resolution is one
+// millisecond. Parse rejects finer durations, negative durations, and those above 100 years.
 func Parse(text string) (time.Duration, error) {
 	switch rest := strings.TrimPrefix(text, "-"); {
 	case text == "0":
@@ -45,10 +45,10 @@ func Parse(text string) (time.Duration, error) {
 	return time.Duration(sum.Num().Int64()), nil
 }
 
-// maxDigits is the largest length of a number.
+// maxDigits is the maximum length of a number.
 const maxDigits = 30
 
-// readPart reads a number and its unit.
+// readPart parses the number and the unit at the start of a text. rest is the remaining text.
 func readPart(text string) (part *big.Rat, rest string, ok bool) {
 	end := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') })
 	if end <= 0 || end > maxDigits || strings.Trim(text[:end], ".") == "" {

@@ -2,11 +2,11 @@ package expr
 
 import "errors"
 
-// Budget is how much work all conditions and expressions of one step may do together, in units of
-// work. The whole budget takes about two tenths of a second. One unit is:
+// Budget is the maximum work of all conditions and expressions of one step, in units of work. The
+// whole budget takes about 0.2 seconds. One unit is:
 //
-//   - a node of an expression evaluated, or a value read;
-//   - a byte of a list or object compared, or eight bytes of a text;
+//   - the evaluation of a node of an expression, or a read of a value;
+//   - a compared byte of a list or object, or eight bytes of a text;
 //   - four bytes that a CEL expression passes on;
 //   - eight bytes matched with one state of a regular expression.
 const Budget = 3_000_000
@@ -15,14 +15,13 @@ const tooMuch = "it takes more than the limit of 3,000,000 units of work: work o
 
 var errTooMuch = errors.New(tooMuch)
 
-// Allowance is the part of a budget that is left. A nil Allowance gives each evaluation a budget of
-// its own.
+// Allowance is the rest of a budget. A nil Allowance gives each evaluation a separate budget.
 type Allowance struct{ left uint64 }
 
-// NewAllowance returns a whole budget.
+// NewAllowance returns an Allowance with the whole budget.
 func NewAllowance() *Allowance { return &Allowance{Budget} }
 
-// Spent returns how much has been used.
+// Spent returns how many units of work have been used.
 func (a *Allowance) Spent() int { return Budget - int(a.left) }
 
 func orAllowance(a *Allowance) *Allowance {
@@ -32,7 +31,7 @@ func orAllowance(a *Allowance) *Allowance {
 	return a
 }
 
-// Pay subtracts a cost. It fails if not enough is left.
+// Pay subtracts a cost. It returns an error if not enough is left.
 func (a *Allowance) Pay(cost int) error {
 	if !a.chargeCost(cost) {
 		return errTooMuch
@@ -40,8 +39,8 @@ func (a *Allowance) Pay(cost int) error {
 	return nil
 }
 
-// chargeCost subtracts a cost and reports whether anything is left after that. If it returns false,
-// the allowance is used up, and the work must not be done.
+// chargeCost subtracts a cost and reports whether anything is left afterwards. If it returns false,
+// the allowance is used up, and the caller must not do the work.
 func (a *Allowance) chargeCost(cost int) bool {
 	if uint64(cost) > a.left {
 		a.left = 0

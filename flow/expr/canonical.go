@@ -10,9 +10,9 @@ import (
 )
 
 // Canonical returns a text that is the same for all spellings of a JSON value, and different for
-// all other values. The order of keys, white space, escapes and the spelling of numbers do not
-// matter, however large the numbers are. Invalid JSON, and text with half of a surrogate pair, are
-// returned as they are.
+// all other values. Different spellings are the order of keys, white space, escapes and the
+// notation of numbers of any size. Invalid JSON, and text with half of a surrogate pair, are
+// returned unchanged.
 func Canonical(v json.RawMessage) []byte {
 	value, err := decodeValue(v)
 	if err != nil {
@@ -25,8 +25,8 @@ func Canonical(v json.RawMessage) []byte {
 	return text
 }
 
-// appendCanonical appends a decoded value; lost reports that it may have held half of a surrogate
-// pair.
+// appendCanonical appends the canonical text of a decoded value. lost reports that the value may
+// have contained half of a surrogate pair.
 func appendCanonical(dst []byte, value any) (_ []byte, lost bool) {
 	switch value := value.(type) {
 	case json.Number:

@@ -11,17 +11,17 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 )
 
-// CEL is a compiled expression in the Common Expression Language, such as params.amount > 1000. Any
-// number of goroutines may use it.
+// CEL is a compiled expression in the Common Expression Language, such as params.amount > 1000. It
+// is safe for concurrent use.
 //
-// Its result depends only on the values of its variables: there are no functions of time. The keys
-// of an object are visited in the order in which they are written; those of an object that the
-// expression made, in alphabetical order.
+// The result depends only on the values of the variables: there are no functions of time. The keys
+// of an object are visited in the order in which they are written. The keys of an object that the
+// expression creates are visited in alphabetical order.
 //
-// A number written without fraction and exponent is an int if it fits into 64 bits, any other
-// number a double; arithmetic may mix the two. A number that neither holds exactly, such as
-// 10000000000000000001, can be passed on and compared exactly; arithmetic with it is an error. A
-// value that is passed on unchanged, such as a whole object, keeps its bytes.
+// A number without fraction and exponent is an int if it fits into 64 bits. Any other number is a
+// double; arithmetic may mix the two. A number that neither type holds exactly, such as
+// 10000000000000000001, can be passed on and compared exactly, but arithmetic with it is an error.
+// A value that is passed on unchanged, such as a whole object, keeps its bytes.
 //
 // An expression cannot run for long or use much memory: its work is counted, and too much work is
 // an error.
@@ -30,37 +30,38 @@ type CEL struct {
 	kind    *cel.Type
 	program cel.Program
 	budget  uint64
-	allowed *Allowance // nil = the whole budget
+	allowed *Allowance // shared allowance; nil for the whole budget
 	broken  error      // error of the compilation
-	reads   []Read     // the parts of variables that it names
+	reads   []Read     // parts of variables that the expression names
 }
 
-// On returns the expression with an allowance that it shares with others.
+// On returns the expression with an allowance that it shares with other expressions.
 func (c *CEL) On(a *Allowance) *CEL {
 	on := *c
 	on.allowed = a
 	return &on
 }
 
-// CompileCEL compiles one expression over variables of these names, in a Language of its own.
+// CompileCEL compiles a single expression. vars are the names of its variables.
 func CompileCEL(source string, vars ...string) (*CEL, error) {
 	return NewLanguage(vars...).Compile(source)
 }
 
-// BrokenCEL returns an expression that could not be compiled. Its evaluation fails with err.
+// BrokenCEL returns a CEL for an expression that could not be compiled. Its evaluation fails with
+// err.
 func BrokenCEL(source string, err error) *CEL { return &CEL{source: source, broken: err} }
 
-// Broken returns the error of the compilation, or nil.
+// Broken returns the error of the compilation, or nil if there was none.
 func (c *CEL) Broken() error { return c.broken }
 
-// MayBeBool reports whether the expression may return a boolean. If not, Type names the type of its
-// result.
+// MayBeBool reports whether the expression may return a boolean. If not, Type returns the type of
+// the result.
 func (c *CEL) MayBeBool() bool {
 	return c.kind.IsExactType(cel.BoolType) || c.kind.IsExactType(cel.DynType)
 }
 
-// Type returns the type of the result, as far as it is known without values; dyn if it is not
-// known.
+// Type returns the type of the result as far as it is known without values, or dyn if it is
+// unknown.
 func (c *CEL) Type() string { return c.kind.String() }
 
 // Source returns the text of the expression.
@@ -79,7 +80,7 @@ func (c *CEL) Eval(vars Vars) (json.RawMessage, error) {
 	return out, nil
 }
 
-// Bool returns the value of an expression that must be a boolean.
+// Bool returns the value of the expression. It returns an error if the value is not a boolean.
 func (c *CEL) Bool(vars Vars) (bool, error) {
 	val, err := c.evalValue(vars)
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *CEL) wrapError(err error) error {
 	return fmt.Errorf("expression %q: %w", source, err)
 }
 
-// Shorten shortens the text of an expression for a message.
+// Shorten cuts the text of an expression for a message.
 func Shorten(source string) string {
 	const most = 80
 	if len(source) <= most {
@@ -131,25 +132,25 @@ func Shorten(source string) string {
 	return strings.ToValidUTF8(source[:most], "") + "…"
 }
 
-// Vars finds the variables of an expression by name. A missing one is an error only if the
-// evaluation needs it.
+// Vars returns the variable with a name. A missing variable is an error only if the evaluation
+// needs it.
 type Vars func(name string) (Source, bool)
 
-// Source provides the value of a variable. All returns the whole value. If Field is set as well,
-// the variable is an object, and Field finds one key without building the whole. Empty reports
-// whether a key that All does not have is null instead of missing; has(…) is false for it.
+// Source provides the value of a variable. All returns the whole value. If Field is set, the
+// variable is an object, and Field returns one field without building the whole. Empty reports
+// whether a field that is missing in All counts as null; has(…) is false for such a field.
 type Source struct {
 	Field func(key string) (json.RawMessage, bool)
 	All   func() json.RawMessage
 	Empty func(key string) bool
 }
 
-// Raw returns the source of a value that exists already.
+// Raw returns the source of an existing value.
 func Raw(v json.RawMessage) Source {
 	return Source{All: func() json.RawMessage { return v }}
 }
 
-// sharedSource returns the source of shared.
+// sharedSource returns the source of the variable shared.
 func (e *Env) sharedSource() Source {
 	if e.Whole == nil {
 		return Source{Field: e.Shared, All: e.SharedAll}
@@ -163,7 +164,8 @@ func (e *Env) sharedSource() Source {
 	}
 }
 
-// Var finds the variables that references call $params, $input and $shared.
+// Var returns the variables params, input and shared, which references call $params, $input and
+// $shared.
 func (e *Env) Var(name string) (Source, bool) {
 	switch name {
 	case "params":

@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// weighValue returns the cost of reading all of v. It stops above limit, because a value made by an
-// expression may contain the same part many times.
+// weighValue returns the cost of reading all of v. It stops above limit, because a value that an
+// expression creates may contain the same part many times.
 func weighValue(v ref.Val, limit uint64) uint64 {
 	switch v := v.(type) {
 	case types.String:
@@ -44,14 +44,14 @@ func weighAll(it traits.Iterator, more func(ref.Val) ref.Val, limit uint64) uint
 	return sum
 }
 
-// costMeter holds the budget that an evaluation has left. Calls get it as an additional argument,
-// so it has the methods of a value.
+// costMeter holds the rest of the budget of an evaluation. Calls get the meter as an additional
+// argument, so it has the methods of a value.
 type costMeter struct {
 	types.Null
 	left uint64
 }
 
-// meterName is the variable name by which nodes find the meter; no variable of a user can have this
+// meterName is the name of the variable that holds the meter. No variable of a user can have this
 // name.
 const meterName = "@meter"
 
@@ -68,20 +68,20 @@ func (m *costMeter) chargeCost(cost uint64) {
 	m.left -= cost
 }
 
-// chargeFor charges for a value that was made. A list that a comprehension still extends was paid
-// for element by element.
+// chargeFor charges for a value that an expression has created. A list that a comprehension still
+// extends was charged element by element.
 func (m *costMeter) chargeFor(v ref.Val) {
 	if _, building := v.(traits.MutableLister); !building {
 		m.chargeCost(weighValue(v, m.left))
 	}
 }
 
-// maxRegex is the largest number of states of a regular expression, because all of them may be
-// tried for each byte.
+// maxRegex is the maximum number of states of a regular expression, because a match may try all
+// states for each byte.
 const maxRegex = 200
 
-// callCost returns the cost of a call. It includes the result only if that may be much larger than
-// the arguments.
+// callCost returns the cost of a call. The result counts only if it may be much larger than the
+// arguments.
 func callCost(function string, args []ref.Val, limit uint64) uint64 {
 	weights := make([]uint64, len(args))
 	sum := uint64(1)

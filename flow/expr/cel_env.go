@@ -15,12 +15,12 @@ import (
 // Limits of one expression. The time to check an expression grows with the cube of its depth.
 const (
 	maxCELLength = 2_000 // characters
-	maxCELNodes  = 500   // after macros are expanded
+	maxCELNodes  = 500   // after the expansion of macros
 	maxCELMacros = 16    // map, filter, all, exists, …
 	maxCELDepth  = 40
 )
 
-// Language is CEL over certain variables. Creating one takes twice as long as compiling an
+// Language is CEL with certain variables. Its creation takes twice as long as the compilation of an
 // expression, so callers that compile many expressions create it once.
 type Language struct {
 	env   *cel.Env
@@ -28,7 +28,7 @@ type Language struct {
 	vars  []string
 }
 
-// NewLanguage returns CEL over variables of these names.
+// NewLanguage returns CEL with variables of these names.
 func NewLanguage(vars ...string) *Language {
 	options := append(setFunctions(),
 		cel.StdLib(cel.StdLibSubset(withoutTime())),
@@ -59,10 +59,11 @@ func NewLanguage(vars ...string) *Language {
 	return &Language{e, nodes, vars}
 }
 
-// Compile compiles an expression. The error is of type Faults and gives the position of each fault.
+// Compile compiles an expression. The error is of type Faults and contains the position of each
+// fault.
 func (l *Language) Compile(source string) (c *CEL, err error) {
 	defer func() {
-		// a panic of the library: a user's definition must not end the program
+		// The library may panic, but a user's definition must not end the program.
 		if r := recover(); r != nil {
 			c, err = nil, Faults{{0, fmt.Sprintf("the expression cannot be compiled: %v", r)}}
 		}
@@ -98,8 +99,8 @@ func (l *Language) checkSource(source string) (*cel.Ast, error) {
 	return checked, nil
 }
 
-// withoutTime removes the functions that depend on the time zones of the machine, and those that
-// need them.
+// withoutTime removes the functions that depend on the time zones of the host, and the functions
+// that need those.
 func withoutTime() *env.LibrarySubset {
 	out := env.NewLibrarySubset()
 	for _, name := range []string{
@@ -111,8 +112,8 @@ func withoutTime() *env.LibrarySubset {
 	return out
 }
 
-// literalRegex checks that regular expressions are literals, so that they are checked once. The
-// library's own validator of their size panics for some of them.
+// literalRegex requires that regular expressions are literals, so that they can be checked once.
+// The library's own validator of their size panics for some expressions.
 type literalRegex struct{}
 
 func (literalRegex) Name() string { return "troupe.literal_regex" }
@@ -141,8 +142,8 @@ func regexProblem(pattern ast.Expr) string {
 	return ""
 }
 
-// RegexStates counts the states of a regular expression, all of which may be tried for each byte of
-// a text. It rejects an expression with too many.
+// RegexStates returns the number of states of a regular expression. A match may try all states for
+// each byte of a text, so too many states are an error.
 func RegexStates(pattern string) (int, error) {
 	n, err := regexStates(pattern)
 	if err == nil && n > maxRegex {
@@ -151,8 +152,7 @@ func RegexStates(pattern string) (int, error) {
 	return n, err
 }
 
-// regexStates counts the states of a regular expression, all of which may be tried for each byte of
-// a text.
+// regexStates returns the number of states of a regular expression, without a limit.
 func regexStates(pattern string) (int, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // of number, and an expression must work whether or not a price is a whole number.
 var arithmeticOps = []string{operators.Add, operators.Subtract, operators.Multiply, operators.Divide}
 
-// mixedArithmetic declares the overloads that widenInts makes possible.
+// mixedArithmetic declares the overloads for an int and a double together; see widenInts.
 func mixedArithmetic() cel.EnvOption {
 	var options []cel.EnvOption
 	for _, operator := range arithmeticOps {
@@ -33,8 +33,8 @@ func mixedArithmetic() cel.EnvOption {
 	}
 }
 
-// widenInts converts an int to a double if the other operand is a double. An int that no double
-// holds exactly is an error.
+// widenInts converts an int operand to a double if the other operand is a double. An int that a
+// double cannot hold exactly is an error.
 func widenInts(operator string, args []ref.Val) []ref.Val {
 	if !slices.Contains(arithmeticOps, operator) || len(args) != 2 {
 		return args
@@ -57,8 +57,8 @@ func widenInt(i types.Int) ref.Val {
 		"than 53 bits of it would be needed: use whole numbers alone", int64(i))
 }
 
-// setFunctions are the functions of the library's sets extension. The library counts their cost by
-// the lengths of the lists, which ignores the sizes of the elements.
+// setFunctions returns the functions of the library's sets extension. The library computes their
+// cost from the lengths of the lists, which ignores the sizes of the elements.
 func setFunctions() []cel.EnvOption {
 	list := cel.ListType(cel.TypeParamType("T"))
 	declare := func(name string, f func(a, b traits.Lister) bool) cel.EnvOption {

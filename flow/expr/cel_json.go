@@ -11,7 +11,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 )
 
-// appendCEL appends a value as JSON. Parts of the variables keep their bytes.
+// appendCEL appends a value as JSON. Parts of variables keep their bytes.
 func appendCEL(dst []byte, v ref.Val, depth int) ([]byte, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("the result is nested deeper than %d", maxDepth)

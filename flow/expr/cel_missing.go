@@ -10,17 +10,17 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// isMissing reports whether an attribute failed because a part of it is missing.
+// isMissing reports whether an attribute failed because a part of its path is missing.
 func isMissing(val ref.Val) bool {
 	err, failed := val.(*types.Err)
 	return failed && (strings.HasPrefix(err.Error(), noSuchKey) || strings.HasPrefix(err.Error(), "index out of bounds"))
 }
 
-// noSuchKey is the beginning of the library's error, which contains only the key.
+// noSuchKey is the beginning of the library's error text. Only the key follows.
 const noSuchKey = "no such key"
 
-// findMissing returns an error with the path of the missing part, after an attribute failed for
-// that reason. A part that the source calls empty is null; then the attribute may not fail at all.
+// findMissing returns an error with the path of the missing part of a failed attribute. If the
+// source calls that part empty, its value is null, and the attribute may not fail at all.
 func (a meteredAttribute) findMissing(frame *interpreter.ExecutionFrame, failed ref.Val) ref.Val {
 	attr, ok := a.Attr().(interpreter.NamespacedAttribute)
 	if !ok { // an attribute of a function's result
@@ -49,7 +49,7 @@ func (a meteredAttribute) findMissing(frame *interpreter.ExecutionFrame, failed 
 	return a.Adapter().NativeToValue(obj)
 }
 
-// findVariable returns the variable at the beginning of an attribute.
+// findVariable returns the variable with which an attribute begins.
 func findVariable(frame *interpreter.ExecutionFrame, attr interpreter.NamespacedAttribute) (name string, value any) {
 	for _, name := range attr.CandidateVariableNames() {
 		if v, there := frame.ResolveName(name); there {
@@ -59,14 +59,14 @@ func findVariable(frame *interpreter.ExecutionFrame, attr interpreter.Namespaced
 	return "", nil
 }
 
-// isEmpty reports whether a key without a value counts as null.
+// isEmpty reports whether a missing key counts as null.
 func isEmpty(obj any, key ref.Val) bool {
 	o, isObject := obj.(*celObject)
 	name, isText := key.(types.String)
 	return isObject && isText && o.source.Empty != nil && o.source.Empty(string(name))
 }
 
-// pathStep returns a part of a path in the notation of the language.
+// pathStep returns one step of a path in the notation of CEL.
 func pathStep(part ref.Val) string {
 	name, isText := part.(types.String)
 	switch {

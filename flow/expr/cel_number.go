@@ -13,11 +13,11 @@ import (
 )
 
 // longNumber is a JSON number that neither an int nor a double holds exactly. It is compared by its
-// exact value and passed on as written; arithmetic with it is an error.
+// exact value and passed on unchanged. Arithmetic with it is an error.
 type longNumber struct{ text string }
 
-// decodeNumber returns an int if the number is written without fraction and exponent and fits 64
-// bits, a double if that loses nothing, and a longNumber otherwise.
+// decodeNumber returns an int if the number has no fraction and exponent and fits into 64 bits.
+// Else it returns a double if a double holds the number exactly, and otherwise a longNumber.
 func decodeNumber(text []byte) ref.Val {
 	if i, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		return types.Int(i)
@@ -28,7 +28,8 @@ func decodeNumber(text []byte) ref.Val {
 	return longNumber{string(text)}
 }
 
-// numberText returns a number as JSON; false for NaN, infinite values and anything else.
+// numberText returns a number as JSON. It returns false for NaN, infinite values and values that
+// are not numbers.
 func numberText(v ref.Val) (json.RawMessage, bool) {
 	switch v := v.(type) {
 	case longNumber:
@@ -46,8 +47,8 @@ func numberText(v ref.Val) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// exactDouble returns the value of a double: all digits of a whole number, otherwise the shortest
-// text that reads back as the same double.
+// exactDouble returns the text of a double: all digits of a whole number, else the shortest text
+// that reads back as the same double.
 func exactDouble(f float64) json.RawMessage {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<64 {
 		return strconv.AppendFloat(nil, f, 'f', 0, 64)
@@ -58,7 +59,7 @@ func exactDouble(f float64) json.RawMessage {
 // comparisons are the operators that compare numbers of different types by their exact values.
 var comparisons = []string{operators.Less, operators.LessEquals, operators.Greater, operators.GreaterEquals}
 
-// compareExactly compares two numbers that the library would round; it returns false if the library
+// compareExactly compares two numbers that the library would round. It returns false if the library
 // does not round them.
 func compareExactly(a, b ref.Val) (int, bool) {
 	if !roundsTogether(a, b) {
@@ -72,8 +73,8 @@ func compareExactly(a, b ref.Val) (int, bool) {
 	return CompareNumbers(x, y), true
 }
 
-// roundsTogether reports whether one value is a longNumber, or one a double and the other one an
-// integer.
+// roundsTogether reports whether the library would round for a comparison: one value is a
+// longNumber, or one is a double and the other an integer.
 func roundsTogether(a, b ref.Val) bool {
 	if isLong(a) || isLong(b) {
 		return true
@@ -96,8 +97,8 @@ func equalValues(a, b ref.Val) ref.Val {
 	return types.Equal(a, b)
 }
 
-// compareValues returns the result of a comparison of numbers that the library would round; nil for
-// all other calls.
+// compareValues returns the result of a comparison of numbers that the library would round. It
+// returns nil for all other calls.
 func compareValues(operator string, args []ref.Val) ref.Val {
 	if len(args) != 2 || !slices.Contains(comparisons, operator) {
 		return nil
@@ -117,8 +118,8 @@ func compareValues(operator string, args []ref.Val) ref.Val {
 	return types.Bool(n >= 0)
 }
 
-// refuseLong returns an error for a call that would have to round a longNumber; nil if no argument
-// is one.
+// refuseLong returns an error for a call with a longNumber, which the call would have to round. It
+// returns nil if no argument is a longNumber.
 func refuseLong(function string, args []ref.Val) ref.Val {
 	for _, arg := range args {
 		if long, ok := arg.(longNumber); ok {
@@ -142,7 +143,7 @@ func (n longNumber) Equal(other ref.Val) ref.Val {
 	return types.Bool(ok && CompareNumbers(json.RawMessage(n.text), text) == 0)
 }
 
-// Compare orders the number against another one, for functions that sort.
+// Compare compares the number with another one, for functions that sort.
 func (n longNumber) Compare(other ref.Val) ref.Val {
 	text, ok := numberText(other)
 	if !ok {

@@ -13,9 +13,9 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// costMetering changes the nodes of a program so that they pay for their work before they do it:
-// calls by the size of their arguments, constructors by the size of the values that they make. So
-// no value of an expression is larger than its cost, even if it repeats the same part many times.
+// costMetering changes the nodes of a program so that their cost is charged before they work. Calls
+// cost the size of their arguments, and constructors the size of the created values. So a value of
+// an expression is never larger than its cost, even if it repeats a part many times.
 type costMetering map[string]*functions.Overload
 
 // newMetering collects the functions of an environment.
@@ -47,7 +47,7 @@ func (m costMetering) meterNode(i interpreter.InterpretableV2) (interpreter.Inte
 	return meteredNode{i}, nil
 }
 
-// meteredNode is an and, an or, or a comprehension.
+// meteredNode charges for an and, an or, or a comprehension.
 type meteredNode struct{ interpreter.InterpretableV2 }
 
 func (n meteredNode) Exec(frame *interpreter.ExecutionFrame) ref.Val {
@@ -59,7 +59,7 @@ func (n meteredNode) Eval(vars interpreter.Activation) ref.Val {
 	return n.Exec(interpreter.AsFrame(vars))
 }
 
-// meteredAttribute is a variable, or a part of a value.
+// meteredAttribute charges for a variable, or a part of a value.
 type meteredAttribute struct {
 	interpreter.InterpretableAttribute
 }
@@ -77,7 +77,7 @@ func (a meteredAttribute) Eval(vars interpreter.Activation) ref.Val {
 	return a.Exec(interpreter.AsFrame(vars))
 }
 
-// meteredConstructor is a list or an object written in the expression.
+// meteredConstructor charges for a list or an object that the expression creates.
 type meteredConstructor struct {
 	interpreter.InterpretableConstructor
 }
@@ -104,7 +104,7 @@ func (t meterArgument) Eval(vars interpreter.Activation) ref.Val {
 	return t.Exec(interpreter.AsFrame(vars))
 }
 
-// meterCall returns the same call with the meter as its last argument.
+// meterCall returns the call with the meter as its last argument.
 func (m costMetering) meterCall(c interpreter.InterpretableCall) (interpreter.InterpretableV2, error) {
 	run, err := m.callFunction(c)
 	if err != nil || run == nil {
@@ -122,8 +122,8 @@ func (m costMetering) meterCall(c interpreter.InterpretableCall) (interpreter.In
 	return interpreter.NewCall(c.ID(), c.Function(), c.OverloadID(), args, paid), nil
 }
 
-// timesOf returns how often a call may read its arguments: once for each state of a regular
-// expression.
+// timesOf returns how often a call may read its arguments. A regular expression may read them once
+// per state.
 func timesOf(c interpreter.InterpretableCall) uint64 {
 	if c.Function() != "matches" {
 		return 1
@@ -135,15 +135,15 @@ func timesOf(c interpreter.InterpretableCall) uint64 {
 	return uint64(n)
 }
 
-// regexOf returns the literal pattern of a call of matches.
+// regexOf returns the literal pattern of a call of matches, or "" if the pattern is not a literal.
 func regexOf(c interpreter.InterpretableCall) string {
 	pattern, _ := c.Args()[1].(interpreter.InterpretableConst)
 	text, _ := pattern.Value().(types.String)
 	return string(text)
 }
 
-// callFunction returns the function of a call; nil if the function must also receive arguments that
-// are errors.
+// callFunction returns the function of a call. It returns nil if the function must also receive
+// arguments that are errors.
 func (m costMetering) callFunction(c interpreter.InterpretableCall) (func([]ref.Val) ref.Val, error) {
 	switch c.Function() {
 	case operators.Equals:
@@ -177,7 +177,7 @@ func (m costMetering) callFunction(c interpreter.InterpretableCall) (func([]ref.
 	}, nil
 }
 
-// passesOn reports whether a function accepts a number without arithmetic.
+// passesOn reports whether a function accepts a longNumber, because it does no arithmetic.
 func passesOn(function string) bool {
 	switch function {
 	case operators.In, operators.Index, operators.OptIndex, "string", "type", "dyn":
@@ -201,7 +201,8 @@ func invokeOverload(c interpreter.InterpretableCall, o *functions.Overload, args
 	return types.NewErr("no such overload: %s", c.Function())
 }
 
-// matchesFunction compiles the regular expression, which is a literal, once.
+// matchesFunction returns the function of a call of matches. The regular expression is a literal,
+// so it is compiled once.
 func matchesFunction(c interpreter.InterpretableCall) (func([]ref.Val) ref.Val, error) {
 	pattern, _ := c.Args()[1].(interpreter.InterpretableConst)
 	text, ok := pattern.Value().(types.String)

@@ -8,7 +8,7 @@ import (
 
 // Read is a part of a variable that an expression names.
 type Read struct {
-	Path []string // keys from the variable, whose name is the first, to the part
+	Path []string // name of the variable, then the keys to the part
 	At   int      // position in the expression, in characters from 0
 }
 
@@ -37,7 +37,7 @@ func readsOf(checked *ast.AST) (found []Read) {
 	return found
 }
 
-// rootOf returns the variable of a path.
+// rootOf returns the expression at the start of a path.
 func rootOf(e ast.Expr) ast.Expr {
 	for of := operandOf(e); of != nil; of = operandOf(e) {
 		e = of
@@ -45,8 +45,8 @@ func rootOf(e ast.Expr) ast.Expr {
 	return e
 }
 
-// operandOf returns the operand of a field or element access by name; nil if e is not such an
-// access.
+// operandOf returns the operand of a field or element access by name. It returns nil if e is not
+// such an access.
 func operandOf(e ast.Expr) ast.Expr {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -59,7 +59,7 @@ func operandOf(e ast.Expr) ast.Expr {
 	return nil
 }
 
-// keyOf returns a literal text; "" if e is not one.
+// keyOf returns the text of a literal, or "" if e is not a text literal.
 func keyOf(e ast.Expr) string {
 	if e.Kind() != ast.LiteralKind {
 		return ""
@@ -68,7 +68,7 @@ func keyOf(e ast.Expr) string {
 	return string(text)
 }
 
-// pathOf returns the path of e; nil if e is not a part of a variable.
+// pathOf returns the path of e, or nil if e is not a part of a variable.
 func pathOf(e ast.Expr) []string {
 	switch of := operandOf(e); {
 	case e.Kind() == ast.IdentKind:

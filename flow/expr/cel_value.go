@@ -15,8 +15,8 @@ import (
 	"github.com/google/cel-go/interpreter"
 )
 
-// celScope resolves the variables of one evaluation. Each is decoded once, and only as deep as the
-// expression reads.
+// celScope resolves the variables of one evaluation. Each variable is decoded once, and only as
+// deep as the expression reads.
 type celScope struct {
 	vars      Vars
 	knownVars map[string]ref.Val
@@ -54,7 +54,7 @@ func (s *celScope) ResolveName(name string) (any, bool) {
 	return v, true
 }
 
-// decodeCEL converts JSON to a CEL value. Arrays and objects are decoded when they are read.
+// decodeCEL converts JSON to a CEL value. Arrays and objects are decoded at their first access.
 func decodeCEL(raw json.RawMessage, depth int, m *costMeter) ref.Val {
 	switch KindOf(raw) {
 	case KindBool:
@@ -72,8 +72,8 @@ func decodeCEL(raw json.RawMessage, depth int, m *costMeter) ref.Val {
 	return types.NullValue
 }
 
-// checkDepth ends an evaluation that reads deeper into a value than a reference could: each level
-// is read again on the way down.
+// checkDepth ends an evaluation that reads deeper into a value than a reference may. Each level is
+// read again on the way down.
 func checkDepth(depth int) {
 	if depth > maxDepth {
 		panic(interpreter.EvalCancelledError{Message: fmt.Sprintf("the value is nested deeper than %d", maxDepth)})
@@ -115,20 +115,21 @@ func (a *celArray) ConvertToNative(reflect.Type) (any, error) { return nil, errN
 
 var errNotNative = errors.New("a list or an object cannot be used here")
 
-// celObject is a JSON object, or an object that an expression made. Unlike the maps of the library
-// it keeps the order of its keys, so that results are always the same.
+// celObject is a JSON object, or an object that an expression created. Unlike the maps of the
+// library, it keeps the order of its keys, so that results are always the same.
 type celObject struct {
-	source Source // source of a variable whose keys can be found singly
+	source Source // source of a variable whose fields can be read one by one
 	raw    json.RawMessage
 	depth  int
 	meter  *costMeter
 
-	knownFields map[string]ref.Val // keys found so far, before all were decoded
+	knownFields map[string]ref.Val // fields read so far, before all were decoded
 	keys        []ref.Val
 	decodedMap  traits.Mapper
 }
 
-// newCELObject returns a map made by an expression, with its keys in a fixed order.
+// newCELObject returns an object for a map that an expression created, with its keys in a fixed
+// order.
 func newCELObject(m traits.Mapper) *celObject {
 	o := &celObject{decodedMap: m}
 	for it := m.Iterator(); it.HasNext() == types.True; {
@@ -158,7 +159,7 @@ func (o *celObject) decodeMap() traits.Mapper {
 	return o.decodedMap
 }
 
-// rawJSON returns the object as written; nil if an expression made it.
+// rawJSON returns the object as written, or nil if an expression created it.
 func (o *celObject) rawJSON() json.RawMessage {
 	if o.raw == nil && o.source.All != nil {
 		o.raw = o.source.All()
@@ -166,7 +167,8 @@ func (o *celObject) rawJSON() json.RawMessage {
 	return o.raw
 }
 
-// fewKeys is how many keys are looked up singly before the whole object is decoded.
+// fewKeys is the number of fields that are read one by one. For further fields the whole object is
+// decoded.
 const fewKeys = 4
 
 func (o *celObject) Find(key ref.Val) (ref.Val, bool) {

@@ -9,13 +9,13 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// Fault is a fault of a CEL expression, with its position in characters from 0.
+// Fault is an error in a CEL expression, with its position in characters from 0.
 type Fault struct {
 	At  int
 	Msg string
 }
 
-// Faults are all faults of an expression, as an error.
+// Faults lists all faults of an expression. It is an error.
 type Faults []Fault
 
 func (f Faults) Error() string {
@@ -29,7 +29,7 @@ func (f Faults) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// toFaults converts the library's messages to words for users who do not know its grammar. It stops
+// toFaults translates the messages of the library for users who do not know its grammar. It stops
 // at the first syntax error, because the library only guesses after that.
 func (l *Language) toFaults(source string, issues *cel.Issues) Faults {
 	var out Faults
@@ -63,7 +63,7 @@ func runeAt(text []rune, line, column int) int {
 // celOperators maps words of other languages to the operators of CEL.
 var celOperators = map[string]string{"and": "&&", "or": "||", "not": "!", "is": "=="}
 
-// syntaxWords describes a syntax error at a character.
+// syntaxWords describes a syntax error at a position in the text.
 func syntaxWords(msg string, text []rune, at int) string {
 	if strings.Contains(msg, "recursion") || strings.Contains(msg, "limit") {
 		return msg
@@ -88,7 +88,7 @@ func syntaxWords(msg string, text []rune, at int) string {
 	}
 }
 
-// wordAt returns the name that begins at a character.
+// wordAt returns the name that begins at a position.
 func wordAt(text []rune, at int) string {
 	end := at
 	for end < len(text) && (text[end] == '_' || text[end] == '.' || unicode.IsLetter(text[end]) || unicode.IsDigit(text[end])) {
@@ -108,7 +108,7 @@ func wordBefore(text []rune, at int) int {
 	return at
 }
 
-// checkWords describes an unknown name, or an operator applied to the wrong types.
+// checkWords describes the use of an unknown name, or of an operator with the wrong types.
 func (l *Language) checkWords(msg string, text []rune, at int) string {
 	if rest, ok := strings.CutPrefix(msg, "undeclared reference to '"); ok {
 		name, _, _ := strings.Cut(rest, "'")
@@ -126,7 +126,7 @@ func (l *Language) checkWords(msg string, text []rune, at int) string {
 	return msg
 }
 
-// joinNames joins names for a sentence.
+// joinNames joins names with commas and "and".
 func joinNames(names []string) string {
 	names = slices.Clone(names)
 	if len(names) < 2 {

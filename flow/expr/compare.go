@@ -12,15 +12,15 @@ import (
 type condOperand struct {
 	raw     json.RawMessage
 	kind    Kind
-	missing bool // null because there is no such value
+	missing bool // null because the value is missing
 	loose   bool // compared by the rules of PocketFlow
-	numeric bool // with these rules: is a number, or text that reads as one
+	numeric bool // PocketFlow: a number, or a text that reads as a number
 	number  float64
-	// text is set at once only for strings; textOf creates it for the others.
+	// text is set at once for strings only; textOf creates it for other kinds.
 	text []byte
 }
 
-// readOperand reads v. It copies only strings with escapes.
+// readOperand reads v for comparisons. It copies only strings with escapes.
 func readOperand(v json.RawMessage, loose bool) condOperand {
 	o := condOperand{raw: v, kind: KindOf(v)}
 	if o.kind == KindString {
@@ -41,7 +41,7 @@ func readOperand(v json.RawMessage, loose bool) condOperand {
 	return o
 }
 
-// numberOrInf is like Number, but a number too large for a float64 is infinite.
+// numberOrInf returns a number like Number, but a number too large for a float64 becomes infinite.
 func numberOrInf(v json.RawMessage) (float64, bool) {
 	f, ok := Number(v)
 	if ok {
@@ -57,7 +57,7 @@ func numberOrInf(v json.RawMessage) (float64, bool) {
 	return math.Inf(1), true
 }
 
-// parseFloat parses text that as a whole is a floating-point literal of Go.
+// parseFloat parses a text that is a floating-point literal of Go as a whole.
 func parseFloat(text []byte) (float64, bool) {
 	// Most texts are not numbers; ParseFloat would allocate an error for each.
 	if len(text) == 0 || strings.IndexByte("+-.0123456789iInN", text[0]) < 0 {
@@ -67,8 +67,8 @@ func parseFloat(text []byte) (float64, bool) {
 	return f, err == nil
 }
 
-// textOf returns the text for the comparison of lists and objects; with the rules of PocketFlow, of
-// all values unless both are numeric.
+// textOf returns the text by which lists and objects are compared. With the rules of PocketFlow all
+// values are compared by their texts, unless both are numeric.
 func (o *condOperand) textOf() []byte {
 	switch {
 	case o.text != nil:
@@ -87,7 +87,7 @@ func (o *condOperand) textOf() []byte {
 	return canonicalText(o.raw)
 }
 
-// withText sets the text now, for an operand that is compared many times.
+// withText returns the operand with its text set, for repeated comparisons.
 func (o condOperand) withText() condOperand {
 	o.text = o.textOf()
 	return o
@@ -97,7 +97,7 @@ func (o condOperand) withText() condOperand {
 func canonicalText(v json.RawMessage) []byte {
 	var decoded any
 	if json.Unmarshal(v, &decoded) != nil {
-		// A number is too large for a float64; then all numbers keep their spelling.
+		// At least one number is too large for a float64, so all numbers keep their spelling.
 		d := json.NewDecoder(bytes.NewReader(v))
 		d.UseNumber()
 		if d.Decode(&decoded) != nil {
@@ -113,8 +113,8 @@ func canonicalText(v json.RawMessage) []byte {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// canonicalExact returns v as compact JSON with sorted keys; the spelling of each number follows
-// from its exact value.
+// canonicalExact returns v as compact JSON with sorted keys. The spelling of each number depends
+// only on its exact value.
 func canonicalExact(v json.RawMessage) []byte {
 	value, err := decodeValue(v)
 	if err != nil {
@@ -143,8 +143,8 @@ func normalizeNumbers(v any) any {
 	return v
 }
 
-// equalOperands reports whether two values are equal: of one kind, and numbers of the same exact
-// value. With the rules of PocketFlow numbers are floats, and texts that read as a number are
+// equalOperands reports whether two values are equal: of the same kind, and numbers with the same
+// exact value. With the rules of PocketFlow numbers are floats, and texts that read as numbers are
 // numbers.
 func equalOperands(a, b *condOperand) bool {
 	switch {
@@ -166,8 +166,8 @@ func equalOperands(a, b *condOperand) bool {
 	return bytes.Equal(a.textOf(), b.textOf())
 }
 
-// orderValues compares two values of one kind that has an order: numbers, texts and booleans; false
-// for other kinds. Null equals null.
+// orderValues compares two values of the same kind: numbers, texts or booleans. Null equals null.
+// It returns false for kinds without an order, and for different kinds.
 func orderValues(a, b *condOperand) (n int, ordered bool) {
 	if a.loose {
 		return compareLoosely(a, b), true
@@ -188,8 +188,8 @@ func orderValues(a, b *condOperand) (n int, ordered bool) {
 	return 0, false
 }
 
-// compareLoosely orders two operands by the rules of PocketFlow. NaN is neither smaller nor greater
-// than any number, so the result is 0 although NaN equals nothing.
+// compareLoosely compares two operands by the rules of PocketFlow. NaN is neither smaller nor
+// greater than any number, so the result is 0 although NaN equals nothing.
 func compareLoosely(a, b *condOperand) int {
 	if !a.numeric || !b.numeric {
 		return bytes.Compare(a.textOf(), b.textOf())
@@ -203,8 +203,7 @@ func compareLoosely(a, b *condOperand) int {
 	return 0
 }
 
-// containsValue reports whether a list has the value as an element, or a text contains it as a
-// part.
+// containsValue reports whether a list has the value as an element, or a text contains the value.
 func containsValue(collection, value *condOperand) bool {
 	switch collection.kind {
 	case KindString:

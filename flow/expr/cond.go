@@ -2,18 +2,18 @@ package expr
 
 import "encoding/json"
 
-// Cond is a compiled expression: {"op": operand}. The operand of and, or and not consists of
-// expressions, the operand of all others of values and references.
+// Cond is a compiled condition: {"op": operand}. The operand of and, or and not is a list of
+// conditions. Other operators have values and references as operands.
 type Cond struct {
 	op    condOp
-	terms []*Cond  // of and, or, not
-	a, b  condTerm // of the others; for exists only a
+	terms []*Cond  // for and, or, not
+	a, b  condTerm // for other operators; exists uses only a
 }
 
 type condOp uint8
 
 const (
-	opNever condOp = iota // an expression of the wrong shape
+	opNever condOp = iota // a condition of the wrong shape
 	opAnd
 	opOr
 	opNot
@@ -37,12 +37,12 @@ var condOps = map[string]condOp{
 // condTerm is an operand before its evaluation: a reference, or a constant value.
 type condTerm struct {
 	ref Ref
-	// for a literal: its value, and the value under the rules of PocketFlow
+	// value is the value of a literal; loose is the same under the rules of PocketFlow.
 	value, loose condOperand
 }
 
-// newTerm reads an operand. Only a string that stands alone can be a reference; strings inside a
-// literal array or object are literals.
+// newTerm reads an operand. A string is parsed as a reference, but strings inside a literal array
+// or object are literals.
 func newTerm(raw json.RawMessage) condTerm {
 	if text, ok := String(raw); ok {
 		if ref := ParseRef(text); !ref.Literal() {
@@ -52,8 +52,8 @@ func newTerm(raw json.RawMessage) condTerm {
 	return condTerm{value: readOperand(raw, false), loose: readOperand(raw, true)}
 }
 
-// Eval reports whether the expression is true. An expression of the wrong shape is false. Eval
-// fails in three cases:
+// Eval reports whether the condition is true. A condition of the wrong shape is false. Eval returns
+// an error in three cases:
 //
 //   - The work exceeds the allowance of the environment.
 //   - A missing value is compared, unless the environment treats that as null.
@@ -73,14 +73,14 @@ func (c *Cond) Eval(env *Env) (bool, error) {
 	return holds, nil
 }
 
-// condEvaluation is one evaluation of an expression. It reads each large value, and prepares it for
+// condEvaluation is one evaluation of a condition. Each large value is read, and prepared for
 // comparisons, only once.
 type condEvaluation struct {
 	*Allowance
 	env           *Env
-	knownOperands map[string]condOperand // by the text of the reference
+	knownOperands map[string]condOperand // operands by the text of the reference
 
-	failure error // reason for an early end of the evaluation
+	failure error // error that ends the evaluation early
 }
 
 func (e *condEvaluation) isTrue(c *Cond) bool {
@@ -116,7 +116,8 @@ func (e *condEvaluation) isTrue(c *Cond) bool {
 // minCachedBytes is the size from which a read value is worth caching.
 const minCachedBytes = 1 << 10
 
-// resolveTerm finds an operand. For a list or object that is compared, it also creates the text.
+// resolveTerm returns the operand of a term. For a list or object that is compared, it also creates
+// the text.
 func (e *condEvaluation) resolveTerm(t *condTerm, compared bool) condOperand {
 	if t.ref.Literal() {
 		if e.env.Loose {
@@ -160,7 +161,7 @@ func (e *condEvaluation) rememberOperand(text string, o condOperand) {
 	e.knownOperands[text] = o
 }
 
-// evalRelation applies an operator that takes two values.
+// evalRelation applies an operator with two operands.
 func (e *condEvaluation) evalRelation(c *Cond) bool {
 	collection := c.op == opIn || c.op == opContains
 	a, b := e.resolveTerm(&c.a, !collection || c.op == opIn), e.resolveTerm(&c.b, !collection || c.op == opContains)
@@ -186,7 +187,7 @@ func (e *condEvaluation) evalRelation(c *Cond) bool {
 }
 
 // evalOrder applies an operator that needs an order. If missing values count as null, null is
-// neither smaller nor greater than anything.
+// neither smaller nor greater than any value.
 func (e *condEvaluation) evalOrder(c *Cond, a, b *condOperand) bool {
 	n, ordered := orderValues(a, b)
 	switch {
@@ -207,7 +208,7 @@ func (e *condEvaluation) evalOrder(c *Cond, a, b *condOperand) bool {
 	return n <= 0
 }
 
-// sourceText returns the operand as the expression writes it.
+// sourceText returns the operand as written in the condition.
 func (t *condTerm) sourceText() string {
 	if t.ref.Literal() {
 		return Shorten(string(trimSpace(t.value.raw)))
@@ -215,7 +216,7 @@ func (t *condTerm) sourceText() string {
 	return t.ref.text
 }
 
-// setMissing records the missing operand of a comparison: the first or the second one.
+// setMissing sets the error for a missing operand: the first or the second one.
 func (e *condEvaluation) setMissing(c *Cond, first bool) {
 	t := &c.b
 	if first {
@@ -224,7 +225,7 @@ func (e *condEvaluation) setMissing(c *Cond, first bool) {
 	e.failure = t.ref.missingError(e.env)
 }
 
-// holdsCost returns the cost of a search in a collection.
+// holdsCost returns the cost of a search in a list or a text.
 func holdsCost(collection *condOperand) int {
 	if collection.kind == KindArray {
 		return len(collection.raw)

@@ -25,7 +25,7 @@ func Contains(value, pattern json.RawMessage) bool {
 }
 
 // In reports whether a value contains the pattern. It reads the value once for each level of the
-// pattern, and once more for each array or object inside an array of the pattern.
+// pattern. For each array or object inside an array of the pattern, it reads the value once more.
 func (p *Pattern) In(value json.RawMessage) bool {
 	if p.kind != KindArray && p.kind != KindObject && KindOf(value) == KindArray {
 		whole := Pattern{kind: KindArray, scalars: map[string]int{string(p.scalar): 0}}
@@ -63,7 +63,7 @@ func (p *Pattern) matchesValue(value json.RawMessage) bool {
 	return bytes.Equal(appendScalar(buf[:0], value), p.scalar)
 }
 
-// inObject finds all keys of the pattern in one pass over the value.
+// inObject matches all keys of the pattern in one pass over the value.
 func (p *Pattern) inObject(value json.RawMessage) bool {
 	found := make([]json.RawMessage, len(p.members))
 	c, _ := newCursor(value, '{')

@@ -7,8 +7,9 @@ import (
 	"strconv"
 )
 
-// CompareNumbers compares two JSON numbers by their exact values: -1, 0 or 1. The cost is linear in
-// their lengths, whatever their exponents. Text that is not a number counts as 0.
+// CompareNumbers compares two JSON numbers by their exact values and returns -1, 0 or 1. The cost
+// is linear in the lengths of the numbers, whatever their exponents. A text that is not a number
+// counts as 0.
 func CompareNumbers(a, b json.RawMessage) int {
 	a, b = trimSpace(a), trimSpace(b)
 	if n, ok := compareIntegers(a, b); ok {
@@ -37,8 +38,8 @@ type decimalNumber struct {
 	negative bool
 	digits   []byte
 	power    int64
-	// exponentSign and exponentDigits hold an exponent that is too long for an int64. Any other
-	// exponent is part of power, and these two are zero.
+	// exponentSign and exponentDigits hold an exponent that is too long for an int64. For any other
+	// exponent both are zero, and power includes the exponent.
 	exponentSign   int
 	exponentDigits []byte
 }
@@ -95,7 +96,7 @@ func (d decimalNumber) compareTo(other decimalNumber) int {
 		cmp.Compare(d.power, other.power), bytes.Compare(d.digits, other.digits))
 }
 
-// FitsDouble reports whether a float64 holds a JSON number without loss, and returns that float64.
+// FitsDouble reports whether a float64 holds a JSON number exactly, and returns that float64.
 func FitsDouble(v json.RawMessage) (float64, bool) {
 	v = trimSpace(v)
 	f, ok := Number(v)

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Deeper reports whether the arrays and objects of a value nest more than the given number of
-// levels. It scans a value only if that has enough brackets, so for most values it costs almost
-// nothing.
+// Deeper reports whether arrays and objects are nested more than the given number of levels. A
+// value is scanned only if it has enough brackets, so most values cost almost nothing.
 func Deeper(v json.RawMessage, levels int) bool {
 	if len(v) <= 2*levels || bytes.Count(v, openArray)+bytes.Count(v, openObject) <= levels {
 		return false

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Equal reports whether two JSON texts are the same value: the order of keys and the spelling of
-// numbers do not matter, the order of lists does. Invalid JSON equals only its own text.
+// Equal reports whether two JSON texts have the same value. The order of keys and the spelling of
+// numbers do not matter; the order of lists does. Invalid JSON equals only an identical text.
 func Equal(a, b json.RawMessage) bool {
 	x, errX := decodeValue(a)
 	y, errY := decodeValue(b)

@@ -8,8 +8,8 @@ import (
 
 // MissingError reports that an expression uses a missing value.
 type MissingError struct {
-	Path string // the path as the expression writes it, up to the missing part
-	Ask  string // expression that checks for the value
+	Path string // path as written, up to the missing part
+	Ask  string // expression that tests whether the value exists
 }
 
 func (e *MissingError) Error() string {
@@ -47,9 +47,9 @@ func (s pathSegment) String() string {
 	return s.key + "[" + strconv.Itoa(s.index) + "]"
 }
 
-// OrderError reports that an expression orders two values that have no order.
+// OrderError reports that a condition orders two values that have no order.
 type OrderError struct {
-	Left, Right         string // as the expression writes them
+	Left, Right         string // operands as written
 	LeftKind, RightKind Kind
 }
 

@@ -5,22 +5,22 @@ import (
 	"fmt"
 )
 
-// Limits of one expression, so that a hostile definition cannot grow far beyond its own size.
+// Limits of one condition, so that a hostile definition cannot grow far beyond its own size.
 const (
 	maxDepth    = 100
 	maxTerms    = 1_000
 	maxProblems = 100
 )
 
-// Problem is a problem of an expression with its place: a path from the root such as and[1].eq, ""
+// Problem is a problem of a condition with its place: a path from the root such as and[1].eq, or ""
 // for the root itself.
 type Problem struct {
 	Path, Msg string
 }
 
-// ParseCond compiles an expression. It reports all problems, and still returns an expression that
-// can be evaluated: a part of the wrong shape is false, and an object with several operators is
-// true if each of them is.
+// ParseCond compiles a condition. All problems are returned. The condition can be evaluated in any
+// case: a part of the wrong shape is false, and an object with several operators is true if each of
+// them is true.
 func ParseCond(raw json.RawMessage) (*Cond, []Problem) {
 	p := condParser{}
 	switch {
@@ -45,7 +45,7 @@ func (p *condParser) reportProblem(path, msg string, args ...any) {
 	}
 }
 
-// parseObject reads an expression, which is an object.
+// parseObject compiles a condition that is an object.
 func (p *condParser) parseObject(raw json.RawMessage, path string, depth int) *Cond {
 	if depth > maxDepth {
 		p.reportProblem(path, "expressions nest deeper than %d", maxDepth)
@@ -68,7 +68,7 @@ func (p *condParser) parseObject(raw json.RawMessage, path string, depth int) *C
 	return all
 }
 
-// lastOfEach drops members whose key occurs again later.
+// lastOfEach removes members whose key occurs again later.
 func lastOfEach(members []Member) []Member {
 	if len(members) < 2 {
 		return members
@@ -126,7 +126,7 @@ func (p *condParser) parseList(o condOp, raw json.RawMessage, path string, depth
 	return out
 }
 
-// parseMember reads an element of and, or and not: an expression, or a value that must be true.
+// parseMember compiles an element of and, or and not: a condition, or a value that must be true.
 func (p *condParser) parseMember(raw json.RawMessage, path string, depth int) *Cond {
 	switch KindOf(raw) {
 	case KindObject:
@@ -153,7 +153,7 @@ func (p *condParser) parsePair(o condOp, raw json.RawMessage, path string) *Cond
 		return &Cond{}
 	}
 	c := &Cond{op: o, a: newTerm(two[0]), b: newTerm(two[1])}
-	if o != opIn && o != opContains { // in and contains use a literal as it is
+	if o != opIn && o != opContains { // in and contains use a literal unchanged
 		for _, t := range []*condTerm{&c.a, &c.b} {
 			t.value, t.loose = t.value.withText(), t.loose.withText()
 		}
@@ -161,7 +161,7 @@ func (p *condParser) parsePair(o condOp, raw json.RawMessage, path string) *Cond
 	return c
 }
 
-// pairOf reads an array of exactly two elements.
+// pairOf returns the elements of an array with exactly two elements, or false for other values.
 func pairOf(raw json.RawMessage) (two [2]json.RawMessage, ok bool) {
 	c, ok := newCursor(raw, '[')
 	for i := range two {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// pathSegment is one step of a path: a key and, unless index is noIndex, an element of its value.
+// pathSegment is one step of a path: a key and, unless index is noIndex, an element of the value
+// found there.
 type pathSegment struct {
 	key   string
 	index int
@@ -14,15 +15,16 @@ type pathSegment struct {
 
 const noIndex = -1
 
-// maxSegments limits a path: each segment reads the value that the one before it found. Without a
-// limit, a long path into a large and deeply nested value would take seconds.
+// maxSegments is the maximum number of segments of a path. Each segment reads the value that the
+// previous one found. Without a limit, a long path into a large and deeply nested value would take
+// seconds.
 const maxSegments = 100
 
-// Path follows a path such as a.b[2].c into v. The result is null if the path leads nowhere, or has
-// more than 100 segments.
+// Path returns the value at a path such as a.b[2].c in v. It returns null if there is no such
+// value, or if the path has more than 100 segments.
 func Path(v json.RawMessage, path string) json.RawMessage { return PathIn(v, path, nil) }
 
-// PathIn is like Path for values that may contain references to values elsewhere.
+// PathIn returns the value at a path like Path. open resolves references to values elsewhere.
 func PathIn(v json.RawMessage, path string, open Opener) json.RawMessage {
 	segments, ok := parsePath(path)
 	if !ok {
@@ -32,7 +34,7 @@ func PathIn(v json.RawMessage, path string, open Opener) json.RawMessage {
 	return v
 }
 
-// parsePath splits a path; false if it leads nowhere in any value.
+// parsePath splits a path into segments. It returns false if the path has no value in any object.
 func parsePath(path string) ([]pathSegment, bool) {
 	var out []pathSegment
 	for {
@@ -59,14 +61,15 @@ func walkPath(v json.RawMessage, path []pathSegment, open Opener) (_ json.RawMes
 	return orNull(v), true
 }
 
-// nextSegment cuts the first segment off a path; it is "" at the end. Empty segments are ignored.
+// nextSegment cuts the first segment off a path. At the end of the path, text is "". Empty segments
+// are ignored.
 func nextSegment(path string) (text, rest string) {
 	path = strings.TrimLeft(path, ".")
 	text, rest, _ = strings.Cut(path, ".")
 	return text, rest
 }
 
-// parseSegment reads key or key[n]. Text after the first index is ignored: a[0][1] is a[0].
+// parseSegment parses key or key[n]. Text after the first index is ignored, so a[0][1] means a[0].
 func parseSegment(text string) (pathSegment, bool) {
 	key, rest, indexed := strings.Cut(text, "[")
 	if !indexed {
@@ -88,7 +91,8 @@ func (s pathSegment) stepInto(v json.RawMessage, open Opener) (json.RawMessage, 
 	return s.elementOf(v, open)
 }
 
-// elementOf does the second half of a step, for a value whose key was looked up elsewhere.
+// elementOf applies only the index of a segment, to the value of a key that was looked up
+// elsewhere.
 func (s pathSegment) elementOf(v json.RawMessage, open Opener) (json.RawMessage, bool) {
 	if s.index == noIndex {
 		return v, true

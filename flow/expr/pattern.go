@@ -5,20 +5,20 @@ import (
 	"fmt"
 )
 
-// maxNested is the largest number of arrays and objects inside arrays of a pattern. Each of them
+// maxNested is the maximum number of arrays and objects inside arrays of a pattern. Each of them
 // may have to be compared with every element of a large array.
 const maxNested = 16
 
 // Pattern is a parsed pattern of Contains.
 type Pattern struct {
-	never bool // no value contains it
+	never bool // no value contains the pattern
 	kind  Kind
 
-	scalar        []byte          // in the form of appendScalar
-	members       []patternMember // of an object; each key once
+	scalar        []byte          // text of appendScalar
+	members       []patternMember // members of an object; each key once
 	memberIndexes map[string]int  // members by key, if there are many
-	scalars       map[string]int  // of an array: numbered, each once
-	nested        []Pattern       // of an array: its arrays and objects
+	scalars       map[string]int  // scalars of an array, numbered; each once
+	nested        []Pattern       // arrays and objects in an array
 }
 
 type patternMember struct {
@@ -26,9 +26,8 @@ type patternMember struct {
 	value Pattern
 }
 
-// ParsePattern reads the pattern of a condition: an object of limited size. It reports all
-// problems, and still returns a pattern: a part that is unreadable or nested too deeply is
-// contained in nothing.
+// ParsePattern parses the pattern of a condition, an object of limited size. All problems are
+// returned. No value contains a part that is invalid or nested too deeply.
 func ParsePattern(raw json.RawMessage) (*Pattern, []Problem) {
 	if !Valid(raw) {
 		return &Pattern{never: true}, []Problem{{"", "the pattern is not valid JSON"}}
@@ -49,14 +48,14 @@ func ParsePattern(raw json.RawMessage) (*Pattern, []Problem) {
 	return pattern, problems
 }
 
-// newPattern reads a pattern of any kind and size.
+// newPattern parses a pattern of any kind and size.
 func newPattern(raw json.RawMessage) (*Pattern, patternParser) {
 	var p patternParser
 	pattern := p.readPattern(raw, 1)
 	return &pattern, p
 }
 
-// patternParser reads a pattern and counts its parts.
+// patternParser parses a pattern and counts its parts.
 type patternParser struct {
 	values  int
 	nested  int // arrays and objects inside of arrays
@@ -109,7 +108,8 @@ func (p *patternParser) readArray(raw json.RawMessage, depth int) Pattern {
 	return out
 }
 
-// memberIndex returns the index of the member with a key in its written form; -1 if there is none.
+// memberIndex returns the index of the member whose key has this written form, or -1 if there is
+// none.
 func (p *Pattern) memberIndex(written []byte) int {
 	if p.memberIndexes == nil {
 		for i := range p.members {

@@ -11,7 +11,7 @@ import (
 // Kind is the kind of a JSON value.
 type Kind uint8
 
-// The kinds of values. An empty slice counts as null.
+// Kinds of values. An empty slice counts as null.
 const (
 	KindNull Kind = iota
 	KindBool
@@ -38,13 +38,13 @@ func (k Kind) String() string {
 	return "null"
 }
 
-// null and empty are shared constants; their capacity makes append copy them.
+// null and empty are shared constants. Their capacity makes append copy them.
 var (
 	null  = json.RawMessage("null")[:4:4]
 	empty = json.RawMessage("{}")[:2:2]
 )
 
-// KindOf returns the kind of v, which its first byte determines.
+// KindOf returns the kind of v, as determined by the first byte.
 func KindOf(v json.RawMessage) Kind {
 	v = trimSpace(v)
 	if len(v) == 0 {
@@ -65,7 +65,8 @@ func KindOf(v json.RawMessage) Kind {
 	return KindNull
 }
 
-// Field finds the value of a key. The last of several equal keys counts, as in encoding/json.
+// Field returns the value of a key. If a key occurs several times, the last one counts, as in
+// encoding/json.
 func Field(obj json.RawMessage, key string) (json.RawMessage, bool) {
 	c, ok := newCursor(obj, '{')
 	if !ok {
@@ -83,7 +84,7 @@ func Field(obj json.RawMessage, key string) (json.RawMessage, bool) {
 	return found, found != nil
 }
 
-// Index finds the element i of an array, counted from 0. It reads only up to that element.
+// Index returns element i of an array, counted from 0. It reads only up to that element.
 func Index(arr json.RawMessage, i int) (json.RawMessage, bool) {
 	c, ok := newCursor(arr, '[')
 	if !ok || i < 0 {
@@ -98,7 +99,7 @@ func Index(arr json.RawMessage, i int) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// Elements lists the elements of an array; false if arr is not one.
+// Elements returns the elements of an array, or false if arr is not an array.
 func Elements(arr json.RawMessage) ([]json.RawMessage, bool) {
 	c, ok := newCursor(arr, '[')
 	if !ok {
@@ -120,8 +121,8 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members lists the members of an object in the order written; false if obj is not one. It lists
-// all of several equal keys; the last one counts.
+// Members returns the members of an object in written order, or false if obj is not an object. A
+// repeated key is listed each time; the last one counts.
 func Members(obj json.RawMessage) ([]Member, bool) {
 	c, ok := newCursor(obj, '{')
 	if !ok {
@@ -141,9 +142,9 @@ func Members(obj json.RawMessage) ([]Member, bool) {
 	return out, true
 }
 
-// Merge sets the keys of one object over those of another: keys of base keep their place, new ones
-// follow. A value that is not an object counts as {}. If either has no keys, the other is returned
-// as it is.
+// Merge returns base with the keys of over set. Keys of base keep their place; new keys follow. A
+// value that is not an object counts as {}. If one of the two has no keys, the other is returned
+// unchanged.
 func Merge(base, over json.RawMessage) json.RawMessage {
 	if joined, ok := joinDisjoint(base, over); ok {
 		return joined
@@ -174,8 +175,8 @@ func Merge(base, over json.RawMessage) json.RawMessage {
 	return joinMembers(merged, len(base)+len(over))
 }
 
-// SetField returns an object with a value for one key: in its place, or at the end. A value that is
-// not an object counts as {}.
+// SetField returns an object with the value of one key set. A new key is added at the end. A value
+// that is not an object counts as {}.
 func SetField(obj json.RawMessage, key string, v json.RawMessage) json.RawMessage {
 	c, ok := newCursor(obj, '{')
 	start, end := 0, 0
@@ -198,10 +199,10 @@ func SetField(obj json.RawMessage, key string, v json.RawMessage) json.RawMessag
 	return append(append(out, v...), '}')
 }
 
-// joinedKeys is the largest number of keys that joinDisjoint compares with each other.
+// joinedKeys is the maximum number of keys that joinDisjoint compares with each other.
 const joinedKeys = 12
 
-// joinDisjoint merges two objects without taking them apart. It returns false unless both have
+// joinDisjoint merges two objects without parsing their values. It returns false unless both have
 // members, and all keys are few, different and written without escapes.
 func joinDisjoint(base, over json.RawMessage) (json.RawMessage, bool) {
 	var found [joinedKeys][]byte
@@ -237,15 +238,15 @@ func joinMembers(members []Member, size int) json.RawMessage {
 	return append(out, '}')
 }
 
-// Valid reports whether v is one JSON value, nested no deeper than encoding/json accepts. All input
-// from outside passes this check, or a decoder, before functions of this package read it.
+// Valid reports whether v is one JSON value, nested no deeper than encoding/json accepts. Input
+// from outside must pass this check, or a decoder, before other functions of this package read it.
 func Valid(v []byte) bool { return jsontext.Value(v).IsValid(asEncodingJSON...) }
 
 // asEncodingJSON are the rules of encoding/json: duplicate keys are allowed, and UTF-8 is not
 // checked.
 var asEncodingJSON = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// Compact returns v without insignificant space; nil if v is not valid.
+// Compact returns v without insignificant space, or nil if v is not valid.
 func Compact(v json.RawMessage) json.RawMessage {
 	var out bytes.Buffer
 	out.Grow(len(v))

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Ref is a parsed reference: a source and a path in it, or a literal text.
+// Ref is a parsed reference: a source and a path into the source, or a literal text.
 type Ref struct {
 	text      string
 	source    refSource
 	path      []pathSegment
-	malformed bool // the path is malformed: always null
+	malformed bool // invalid path, whose value is always null
 }
 
 type refSource uint8
@@ -32,33 +32,32 @@ var prefixes = []struct {
 	{"$input", refInput},
 }
 
-// Env holds the values that references can see. Shared finds one key, so that a large shared state
-// need not be assembled to read a part of it; SharedAll assembles it. Either may be nil.
+// Env holds the values that references can refer to. Shared returns one key, so that reading a part
+// of a large shared state does not build the whole; SharedAll builds the whole. Both may be nil.
 type Env struct {
 	Params, Input json.RawMessage
 
 	Shared    func(key string) (json.RawMessage, bool)
 	SharedAll func() json.RawMessage
 
-	// Coerce makes conditions treat missing values as null, as the first clients expect. Otherwise
-	// they fail.
+	// Coerce makes conditions treat missing values as null. Otherwise such conditions fail.
 	Coerce bool
 
-	// Loose makes conditions compare like PocketFlow: numbers as floats, texts that read as numbers
-	// as numbers, everything else by its text. Otherwise numbers have their exact values, and a
-	// text is a text.
+	// Loose makes conditions compare like PocketFlow: numbers and texts that read as numbers as
+	// floats, everything else as text. Otherwise numbers have their exact values, and a text is
+	// never a number.
 	Loose bool
 
-	// Allowance is the budget of conditions; nil = a budget for each.
+	// Allowance is the common budget of conditions. If nil, each condition has a separate budget.
 	Allowance *Allowance
 
-	// Open replaces a reference to a value elsewhere when a path leads into it, Whole when the
-	// value is read as a whole. nil = values contain no such references.
+	// Open resolves a reference to a value elsewhere when a path leads into that value. Whole does
+	// the same when the whole value is read. Both are nil if values contain no such references.
 	Open, Whole Opener
 }
 
-// Opener returns the content of a value: the value itself, unless it refers to a value that is kept
-// elsewhere.
+// Opener returns the content of a value. This is the value itself, unless the value refers to a
+// value elsewhere.
 type Opener func(json.RawMessage) json.RawMessage
 
 func (o Opener) openValue(v json.RawMessage) json.RawMessage {
@@ -68,10 +67,10 @@ func (o Opener) openValue(v json.RawMessage) json.RawMessage {
 	return o(v)
 }
 
-// WholeOf returns the content of a value.
+// WholeOf returns the content of a value, with all references inside resolved.
 func (e *Env) WholeOf(v json.RawMessage) json.RawMessage { return e.Whole.openValue(v) }
 
-// ParseRef reads a reference: $params.<path>, $shared.<path>, $input, $input.<path> or
+// ParseRef parses a reference: $params.<path>, $shared.<path>, $input, $input.<path> or
 // $input<path>. Any other text, including $params and $shared alone, is a literal.
 func ParseRef(text string) Ref {
 	r := Ref{text: text}
@@ -90,11 +89,11 @@ func ParseRef(text string) Ref {
 // Literal reports whether the text is a literal.
 func (r Ref) Literal() bool { return r.source == refLiteral }
 
-// Text returns the reference as written.
+// Text returns the reference as it is written.
 func (r Ref) Text() string { return r.text }
 
-// IntoParams returns the keys that the reference follows into the params, with elements of lists as
-// [2]; false if it leads elsewhere, or nowhere.
+// IntoParams returns the keys of a reference into the params; an element of a list is written as
+// [2]. It returns false for any other reference, and for an invalid path.
 func (r Ref) IntoParams() (path []string, ok bool) {
 	if r.source != refParams || r.malformed {
 		return nil, false
@@ -112,21 +111,21 @@ func appendSegments(to []string, path []pathSegment) []string {
 	return to
 }
 
-// PathKeys returns the keys that a path such as a.b[2].c follows: a, b, [2] and c; false if it
-// leads nowhere in any value.
+// PathKeys returns the keys of a path such as a.b[2].c: a, b, [2] and c. It returns false if the
+// path has no value in any object.
 func PathKeys(path string) (keys []string, ok bool) {
 	segments, ok := parsePath(path)
 	return appendSegments(nil, segments), ok
 }
 
-// Resolve finds the value of a reference; null if there is none.
+// Resolve returns the value of a reference, or null if there is no such value.
 func (r Ref) Resolve(env *Env) json.RawMessage {
 	v, _ := r.Find(env)
 	return v
 }
 
-// Find is like Resolve, and reports whether there is such a value. Null is a value, and so is an
-// empty input.
+// Find returns the value of a reference like Resolve, and reports whether the value exists. Null
+// counts as a value, and so does an empty input.
 func (r Ref) Find(env *Env) (v json.RawMessage, there bool) {
 	if r.source == refLiteral {
 		return Quote(r.text), true
@@ -144,8 +143,8 @@ func (r Ref) Find(env *Env) (v json.RawMessage, there bool) {
 	}
 }
 
-// readCost returns how many bytes Resolve may read. The size of all of shared is not known in
-// advance, and counts as 0.
+// readCost returns how many bytes Resolve may read. The size of the whole shared state is unknown
+// in advance and counts as 0.
 func (r Ref) readCost(env *Env) int {
 	switch {
 	case r.source == refParams:

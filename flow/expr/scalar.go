@@ -13,7 +13,7 @@ func isScalar(v json.RawMessage) bool {
 	return kind != KindArray && kind != KindObject
 }
 
-// appendScalar appends a scalar in a form that is the same for equal scalars.
+// appendScalar appends a form of a scalar that is the same for equal scalars.
 func appendScalar(dst []byte, v json.RawMessage) []byte {
 	switch KindOf(v) {
 	case KindString:
@@ -27,7 +27,7 @@ func appendScalar(dst []byte, v json.RawMessage) []byte {
 	return append(dst, null...)
 }
 
-// appendNumber appends a number as its sign, digits without outer zeros, and power of ten.
+// appendNumber appends the sign of a number, its digits without outer zeros, and its power of ten.
 func appendNumber(dst, v []byte) []byte {
 	if !isNumber(v) {
 		return append(dst, v...)
@@ -58,7 +58,7 @@ func appendNumber(dst, v []byte) []byte {
 	return strconv.AppendInt(append(dst, 'e'), power, 10)
 }
 
-// Whole reports whether v is a number without a fraction, in any spelling: 2, 2.0 and 20e-1 are.
+// Whole reports whether v is a number without a fraction, in any spelling, such as 2, 2.0 or 20e-1.
 func Whole(v json.RawMessage) bool {
 	v = trimSpace(v)
 	if n := countDigits(bytes.TrimPrefix(v, []byte("-"))); n > 0 && n >= len(v)-1 && v[len(v)-1] <= '9' && v[len(v)-1] >= '0' {
@@ -72,8 +72,8 @@ func Whole(v json.RawMessage) bool {
 	return string(text) == "0" || found && power[0] != '-'
 }
 
-// AppendCanonical appends v in a form that is the same for equal values, and different for all
-// others.
+// AppendCanonical appends a form of v that is the same for equal values, and different for all
+// other values.
 func AppendCanonical(dst []byte, v json.RawMessage) []byte {
 	switch KindOf(v) {
 	case KindArray:
@@ -100,7 +100,8 @@ func AppendCanonical(dst []byte, v json.RawMessage) []byte {
 	return appendScalar(dst, v)
 }
 
-// parseExponent reads an exponent; false if it could overflow an int64 when digits are moved.
+// parseExponent parses an exponent. It returns false if an int64 could overflow when digits are
+// moved.
 func parseExponent(text []byte) (int64, bool) {
 	text, negative := bytes.CutPrefix(bytes.TrimPrefix(text, []byte("+")), []byte("-"))
 	if text = bytes.TrimLeft(text, "0"); len(text) > 18 {

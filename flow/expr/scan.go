@@ -2,17 +2,17 @@ package expr
 
 import "bytes"
 
-// cursor iterates over the members of one array or object. It never recurses, so nesting costs
-// nothing, and it reads each byte once.
+// cursor iterates over the members of one array or object. It never recurses, and it reads each
+// byte once.
 type cursor struct {
 	data  []byte
 	pos   int
 	close byte
 	begun bool
-	// ended reports that the closing bracket was reached, and that only space follows it.
+	// ended reports that the closing bracket was reached, and that only white space follows.
 	ended bool
 
-	key   []byte // with its quotes, as written; only for objects
+	key   []byte // key as written, with its quotes; only for objects
 	value []byte
 }
 
@@ -27,8 +27,8 @@ func newCursor(v []byte, open byte) (cursor, bool) {
 	return c, true
 }
 
-// nextMember moves to the next member. When it returns false, ended separates a complete walk from
-// a broken one.
+// nextMember moves to the next member and returns false if there is none. ended then tells whether
+// the whole value was read or the value is broken.
 func (c *cursor) nextMember() bool {
 	c.skipSpace()
 	if c.currentByte() == c.close {
@@ -56,7 +56,7 @@ func (c *cursor) nextMember() bool {
 	return true
 }
 
-// readKey reads a key and the colon after it.
+// readKey reads a key and the colon that follows.
 func (c *cursor) readKey() bool {
 	start := c.pos
 	if c.currentByte() != '"' || !c.skipString() {
@@ -72,8 +72,8 @@ func (c *cursor) readKey() bool {
 	return true
 }
 
-// currentByte returns the byte at the cursor, 0 after the end; valid JSON has no 0 outside of
-// strings.
+// currentByte returns the byte at the cursor, or 0 after the end. Valid JSON has no byte 0 outside
+// of strings.
 func (c *cursor) currentByte() byte {
 	if c.pos < len(c.data) {
 		return c.data[c.pos]
@@ -87,7 +87,7 @@ func (c *cursor) skipSpace() {
 	}
 }
 
-// skipValue moves past one value.
+// skipValue moves past one value. It returns false if the value does not end.
 func (c *cursor) skipValue() bool {
 	switch c.currentByte() {
 	case '"':
@@ -102,7 +102,7 @@ func (c *cursor) skipValue() bool {
 	return c.pos > start
 }
 
-// skipString moves past the string that begins here.
+// skipString moves past the string at the cursor.
 func (c *cursor) skipString() bool {
 	end := stringEnd(c.data, c.pos)
 	if end < 0 {
@@ -112,12 +112,12 @@ func (c *cursor) skipString() bool {
 	return true
 }
 
-// stringEnd returns the position after the string that begins at start; -1 if it does not end. A
-// quote ends the string unless an odd number of backslashes precedes it.
+// stringEnd returns the position after the string that begins at start, or -1 if the string does
+// not end. A quote ends the string unless an odd number of backslashes precedes it.
 func stringEnd(data []byte, start int) int {
 	first := start + 1
 	for i := first; i < len(data); i++ {
-		// The search is worthwhile only for long strings; most end within a few bytes.
+		// Most strings end within a few bytes; a search is faster only for long ones.
 		if i-first >= 16 {
 			n := bytes.IndexByte(data[i:], '"')
 			if n < 0 {
@@ -139,8 +139,8 @@ func stringEnd(data []byte, start int) int {
 	return -1
 }
 
-// skipNested moves past the array or object that begins here. In valid JSON brackets always match,
-// so counting them is enough.
+// skipNested moves past the array or object at the cursor. In valid JSON brackets always match, so
+// they are only counted.
 func (c *cursor) skipNested() bool {
 	data, depth := c.data, 0
 	for i := c.pos; i < len(data); i++ {
@@ -175,7 +175,7 @@ func isDelimiter(b byte) bool {
 	return isSpace(b)
 }
 
-// trimSpace cuts the space around v.
+// trimSpace removes the white space around v.
 func trimSpace(v []byte) []byte {
 	for len(v) > 0 && isSpace(v[0]) {
 		v = v[1:]
@@ -186,8 +186,8 @@ func trimSpace(v []byte) []byte {
 	return v
 }
 
-// End returns the position after the JSON value that begins at start; -1 if it does not end. It
-// reads each byte once, and only checks brackets and quotes.
+// End returns the position after the JSON value that begins at start, or -1 if the value does not
+// end. It reads each byte once, and only checks brackets and quotes.
 func End(data []byte, start int) int {
 	c := cursor{data: data, pos: start}
 	if !c.skipValue() {

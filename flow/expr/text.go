@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// String decodes a JSON string; false if v is not one.
+// String decodes a JSON string. It returns false if v is not a string.
 func String(v json.RawMessage) (string, bool) {
 	text, ok := stringText(v)
 	return string(text), ok
 }
 
-// stringText returns the text of a JSON string: a part of v if it contains no escapes.
+// stringText returns the text of a JSON string. The text is a part of v if it contains no escapes.
 func stringText(v []byte) ([]byte, bool) {
 	v = trimSpace(v)
 	if len(v) < 2 || v[0] != '"' {
@@ -41,7 +41,7 @@ func isPlain(inner []byte) bool {
 	return utf8.Valid(inner)
 }
 
-// keyIs reports whether a key as written, with its quotes, is the wanted one.
+// keyIs reports whether a key, written with its quotes, is the wanted key.
 func keyIs(written []byte, want string) bool {
 	inner := written[1 : len(written)-1]
 	if len(inner) == len(want) && string(inner) == want {
@@ -54,7 +54,8 @@ func keyIs(written []byte, want string) bool {
 	return ok && string(key) == want
 }
 
-// Number reads a JSON number; false if v is not one, or is too large for a float64.
+// Number decodes a JSON number. It returns false if v is not a number, or is too large for a
+// float64.
 func Number(v json.RawMessage) (float64, bool) {
 	v = trimSpace(v)
 	if !isNumber(v) {
@@ -67,7 +68,7 @@ func Number(v json.RawMessage) (float64, bool) {
 	return f, true
 }
 
-// isNumber checks the grammar of JSON, which is narrower than the one of ParseFloat.
+// isNumber reports whether v is a number by the grammar of JSON, which allows less than ParseFloat.
 func isNumber(v []byte) bool {
 	v = bytes.TrimPrefix(v, []byte("-"))
 	whole := countDigits(v)
@@ -93,7 +94,7 @@ func isNumber(v []byte) bool {
 	return len(v) == 0
 }
 
-// countDigits counts the decimal digits v begins with.
+// countDigits returns the number of decimal digits at the start of v.
 func countDigits(v []byte) int {
 	n := 0
 	for n < len(v) && '0' <= v[n] && v[n] <= '9' {
@@ -110,7 +111,7 @@ func Quote(s string) json.RawMessage {
 // AppendQuote appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func AppendQuote(dst []byte, s string) []byte {
 	dst = append(dst, '"')
-	done := 0 // everything before it is written
+	done := 0 // all bytes before this index are written
 	for i := 0; i < len(s); {
 		if b := s[i]; b < utf8.RuneSelf {
 			if b < ' ' || b == '"' || b == '\\' {
@@ -121,7 +122,7 @@ func AppendQuote(dst []byte, s string) []byte {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
-		// The two line separators are legal JSON, but would end a line of JavaScript.
+		// The two line separators are valid JSON, but would end a line of JavaScript.
 		if r == utf8.RuneError && size == 1 || r == '\u2028' || r == '\u2029' {
 			dst = appendEscape(append(dst, s[done:i]...), r)
 			done = i + size

@@ -15,28 +15,28 @@ type Delivery struct {
 	Hook, ID string
 	Headers  map[string][]string // names in lower case
 	Query    map[string][]string
-	Body     json.RawMessage // in the form that Body returns
+	Body     json.RawMessage // value as returned by Body
 }
 
 // Act is the effect of a delivery.
 type Act struct {
-	Ignored bool // the delivery has no effect
+	Ignored bool // the delivery has no effect, because when is false
 
-	Key    string // key of the start
+	Key    string // idempotency key of the start
 	Params json.RawMessage
 	Labels map[string]string
 
-	Task  string // id of the task to signal; "" = the task with Key
+	Task  string // id of the task to signal; "" for the task with Key
 	Value json.RawMessage
 }
 
-// StartKey returns the key of a start that belongs to a single delivery.
+// StartKey returns the key of a start for a single delivery.
 func StartKey(hook, delivery string) string { return "hook/" + hook + "/" + delivery }
 
-// maxKey is the largest length of a start's key, and of a task's id.
+// maxKey is the maximum length of a start's key, and of a task's id.
 const maxKey = 500
 
-// Decide returns the effect of a delivery. An invalid delivery is a flow.Error.
+// Decide returns the effect of a delivery. If the delivery is invalid, the error is a flow.Error.
 func (h *Hook) Decide(d *Delivery) (a Act, err error) {
 	e := &deliveryEval{vars: d.exprVars(), allowed: expr.NewAllowance()}
 	if h.when != nil {
@@ -93,7 +93,7 @@ func (e *deliveryEval) evalExpr(c *expr.CEL) (json.RawMessage, error) {
 	return c.On(e.allowed).Eval(e.vars)
 }
 
-// evalTemplate returns the value of a template; the body if t is nil.
+// evalTemplate returns the value of a template, or the body if t is nil.
 func (e *deliveryEval) evalTemplate(where string, t *valueTemplate, d *Delivery) (json.RawMessage, error) {
 	if t == nil {
 		return d.Body, nil
@@ -105,7 +105,8 @@ func (e *deliveryEval) evalTemplate(where string, t *valueTemplate, d *Delivery)
 	return v, nil
 }
 
-// evalText returns the value of an expression for a name: a text, a number or a boolean.
+// evalText returns the value of an expression as the text of a name. The value must be a text, a
+// number or a boolean.
 func (e *deliveryEval) evalText(where string, c *expr.CEL) (string, error) {
 	v, err := e.evalExpr(c)
 	if err != nil {
@@ -152,11 +153,11 @@ func (d *Delivery) exprVars() expr.Vars {
 	}
 }
 
-// hiddenHeaders are headers that only the server may see.
+// hiddenHeaders are headers that expressions must not see.
 var hiddenHeaders = []string{"authorization", "proxy-authorization", "cookie"}
 
-// textsObject returns texts by name as an object. Several texts with one name are joined by commas,
-// as in HTTP headers.
+// textsObject returns texts by name as a JSON object. Several texts with the same name are joined
+// with commas, as in HTTP headers.
 func textsObject(texts map[string][]string, without []string) json.RawMessage {
 	b := []byte{'{'}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {

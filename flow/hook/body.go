@@ -12,12 +12,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Body converts a request body to a value: JSON as it is, a form to an object of texts, any other
-// text to a text, an empty body to null.
+// Body converts a request body to a value. JSON stays as it is, a form becomes an object of texts,
+// any other text a JSON text, and an empty body null.
 //
 // A body that is declared as a form, but is a JSON object or list, counts as JSON, because curl
 // declares everything as a form. A form whose only field is payload, with JSON inside, counts as
-// that JSON, as GitHub and others send it.
+// that JSON; GitHub and others send such forms.
 func Body(contentType string, body []byte) (json.RawMessage, error) {
 	kind, _, _ := mime.ParseMediaType(contentType) // an invalid type counts as unknown
 	trimmed := bytes.TrimSpace(body)
@@ -44,7 +44,7 @@ func textValue(body []byte) (json.RawMessage, error) {
 	return expr.Quote(string(body)), nil
 }
 
-// formValue returns a form as an object: a text for each field, a list for a repeated field.
+// formValue returns a form as an object. A field is a text, and a repeated field a list.
 func formValue(body string) (json.RawMessage, error) {
 	values, err := url.ParseQuery(body)
 	if err != nil {

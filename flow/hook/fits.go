@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/types"
 )
 
-// Fits returns the problems of the names of params, compared with the inputs that the flow
-// declares. Their values are known only when a delivery comes.
+// Fits returns the problems of the names in params, compared with the inputs that the flow
+// declares. Their values are known only when a delivery arrives.
 func (h *Hook) Fits(in *types.Inputs) (problems Problems) {
 	if in == nil || h.params == nil || h.params.kind != expr.KindObject {
 		return nil

@@ -16,24 +16,25 @@ import (
 // Settings define the effect of deliveries to a hook. With Signal they signal a task, otherwise
 // they start one.
 type Settings struct {
-	Scheme string `json:"scheme,omitempty"` // signature scheme; "" = Standard
-	// header of the signature, if it is not the scheme's
+	Scheme string `json:"scheme,omitempty"` // signature scheme; "" for Standard
+	// Header is the header of the signature, if it is not the one of the scheme.
 	Header string `json:"header,omitempty"`
-	// expression that selects deliveries, the others are ignored; "" = all
+	// When is an expression that selects deliveries; all others are ignored. "" selects all.
 	When    string `json:"when,omitempty"`
 	Flow    string `json:"flow,omitempty"`    // slug or id
-	Version int    `json:"version,omitempty"` // 0 = newest
-	// expression for the key of the start; "" = each delivery starts its own task
+	Version int    `json:"version,omitempty"` // 0 for the newest
+	// Key is an expression for the key of the start. With "" each delivery starts a separate task.
 	Key    string            `json:"key,omitempty"`
-	Params json.RawMessage   `json:"params,omitempty"` // template; nil = the body
+	Params json.RawMessage   `json:"params,omitempty"` // template; nil for the body
 	Labels map[string]string `json:"labels,omitempty"` // expressions by name
-	Signal string            `json:"signal,omitempty"` // key of the shared state that is set
-	// expression for the id of the task to signal; "" = the task of Flow with Key
+	Signal string            `json:"signal,omitempty"` // key of the shared state to set
+	// Task is an expression for the id of the task to signal. With "" it is the task of Flow with
+	// Key.
 	Task  string          `json:"task,omitempty"`
-	Value json.RawMessage `json:"value,omitempty"` // template; nil = the body
+	Value json.RawMessage `json:"value,omitempty"` // template; nil for the body
 }
 
-// JSON returns the stored form of settings, with the text of the expressions.
+// JSON returns the stored form of settings. Expressions are stored as text.
 func (s Settings) JSON() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -45,7 +46,7 @@ func (s Settings) JSON() ([]byte, error) {
 // Problem is a problem of settings.
 type Problem struct{ Where, What string }
 
-// Problems are all problems of settings, as an error.
+// Problems lists all problems of settings. It is an error.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -56,7 +57,7 @@ func (p Problems) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// As converts the problems to a flow.Error of the kind Invalid, for errors.As.
+// As converts the problems to a flow.Error of kind Invalid for errors.As.
 func (p Problems) As(target any) bool {
 	to, ok := target.(**flow.Error)
 	if ok {
@@ -65,18 +66,18 @@ func (p Problems) As(target any) bool {
 	return ok
 }
 
-// Vars are the names of the variables in expressions.
+// Vars lists the names of the variables in expressions.
 var Vars = []string{"body", "headers", "query", "delivery", "hook"}
 
 // Hook is a compiled hook.
 type Hook struct {
 	Settings
-	when, key, task *expr.CEL // nil = not set
+	when, key, task *expr.CEL // nil if not set
 	labels          map[string]*expr.CEL
-	params, value   *valueTemplate // nil = the body
+	params, value   *valueTemplate // nil for the body
 }
 
-// Compile checks and compiles settings. The error is of type Problems.
+// Compile checks and compiles settings. The error is of type Problems and lists all problems.
 func Compile(s Settings) (*Hook, error) {
 	c := &compiler{language: expr.NewLanguage(Vars...)}
 	h := &Hook{Settings: s, labels: map[string]*expr.CEL{}}
@@ -106,10 +107,10 @@ func (c *compiler) addProblem(where, format string, args ...any) {
 	c.problems = append(c.problems, Problem{where, fmt.Sprintf(format, args...)})
 }
 
-// maxExpressions is the largest number of expressions of one hook.
+// maxExpressions is the maximum number of expressions of one hook.
 const maxExpressions = 200
 
-// checkShape checks which settings are used together.
+// checkShape checks which settings are allowed together.
 func (c *compiler) checkShape(s *Settings) {
 	if s.Scheme != "" && !slices.Contains(Schemes, s.Scheme) {
 		c.addProblem("scheme", "there is no scheme %.40q: it is one of %s", s.Scheme, strings.Join(Schemes, ", "))

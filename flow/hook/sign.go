@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The signature schemes of deliveries. All use HMAC-SHA256.
+// Signature schemes of deliveries. All use HMAC-SHA256.
 const (
 	Standard = "standard" // Standard Webhooks: headers webhook-id, -timestamp and -signature
 	GitHub   = "github"   // X-Hub-Signature-256: sha256=<hex>, over the body alone
@@ -29,23 +29,23 @@ const (
 	maxID         = 200
 )
 
-// Tolerance is how far the time of a delivery may differ from our time.
+// Tolerance is the maximum difference between the time of a delivery and the local time.
 const Tolerance = 5 * time.Minute
 
-// rememberFor is how long the id of a delivery is kept if the delivery may be repeated after
-// Tolerance. Senders repeat an unanswered delivery for hours, with a new time or without one.
+// rememberFor is how long the id of a delivery is stored if the delivery may be repeated after
+// Tolerance. Senders repeat an unanswered delivery for hours, with a new time or without a time.
 const rememberFor = 24 * time.Hour
 
-// Signed holds the claims of a delivery's headers: they are untrusted until By has verified them.
+// Signed holds the claims in a delivery's headers. They are untrusted until By has verified them.
 type Signed struct {
 	scheme string
-	id     string   // id of the delivery; "" = derived from the signed content
-	at     string   // time in seconds; "" = the scheme has none
-	macs   [][]byte // any of them may be the correct one
+	id     string   // id of the delivery; "" if it derives from the signed content
+	at     string   // time in seconds; "" if the scheme has no time
+	macs   [][]byte // signatures, of which one must be correct
 }
 
-// Read reads the claims of headers. get returns the values of a header by its lower-case name.
-// name, if given, is the header of the signature.
+// Read reads the claims from headers. get returns the values of a header by its lower-case name.
+// name is the header of the signature; "" means the one of the scheme.
 func Read(scheme, name string, get func(name string) []string) (*Signed, error) {
 	switch scheme {
 	case "", Standard:
@@ -65,7 +65,8 @@ func orElse(text, other string) string {
 	return other
 }
 
-// singleHeader returns the value of a header that must occur once.
+// singleHeader returns the value of a header. It returns an error unless the header occurs exactly
+// once.
 func singleHeader(get func(string) []string, name string) (string, error) {
 	values := get(name)
 	switch {
@@ -102,7 +103,7 @@ func readStandard(get func(string) []string) (*Signed, error) {
 	for entry := range strings.FieldsSeq(list) {
 		text, ok := strings.CutPrefix(entry, "v1,")
 		if !ok {
-			continue // of another version
+			continue // signature of another version
 		}
 		if mac, err := base64.StdEncoding.DecodeString(text); err == nil {
 			s.macs = append(s.macs, mac)
@@ -146,7 +147,7 @@ func readStripe(get func(string) []string, name string) (*Signed, error) {
 	return s.checkMACs(name, "v1=<hex>")
 }
 
-// addMAC adds a MAC in hexadecimal.
+// addMAC adds a signature that is written in hexadecimal. Invalid text is ignored.
 func (s *Signed) addMAC(text string) {
 	if mac, err := hex.DecodeString(text); err == nil {
 		s.macs = append(s.macs, mac)
@@ -174,13 +175,13 @@ func isID(text string) bool {
 	return text != "" && len(text) <= maxID
 }
 
-// isTime reports whether a text is a time in seconds, in its only valid spelling.
+// isTime reports whether a text is a time in seconds, in the only valid spelling.
 func isTime(text string) bool {
 	n, err := strconv.ParseUint(text, 10, 40)
 	return err == nil && strconv.FormatUint(n, 10) == text
 }
 
-// By reports whether the delivery was signed with a secret for this body. It takes the same time
+// By reports whether the delivery was signed with the secret for this body. It takes the same time
 // for every wrong signature, and for headers that could not be read (s is nil).
 func (s *Signed) By(secret string, body []byte) bool {
 	if s == nil {
@@ -193,15 +194,15 @@ func (s *Signed) By(secret string, body []byte) bool {
 	return found
 }
 
-// computeMAC returns the correct signature.
+// computeMAC returns the correct signature of a body.
 func (s *Signed) computeMAC(secret string, body []byte) []byte {
 	h := hmac.New(sha256.New, keyOf(s.scheme, secret))
-	h.Write([]byte(s.signedPrefix())) // it never fails
+	h.Write([]byte(s.signedPrefix())) // a hash never fails
 	h.Write(body)
 	return h.Sum(nil)
 }
 
-// signedPrefix returns the signed text before the body.
+// signedPrefix returns the signed text that precedes the body.
 func (s *Signed) signedPrefix() string {
 	switch s.scheme {
 	case Standard:
@@ -212,8 +213,8 @@ func (s *Signed) signedPrefix() string {
 	return ""
 }
 
-// keyOf returns the key of a secret. Standard Webhooks write keys in base64 after a prefix;
-// elsewhere the secret itself is the key.
+// keyOf returns the signing key of a secret. Standard Webhooks writes keys in base64 after a
+// prefix; in other schemes the secret itself is the key.
 func keyOf(scheme, secret string) []byte {
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok && scheme == Standard {
 		if key, err := base64.StdEncoding.DecodeString(text); err == nil {
@@ -223,12 +224,12 @@ func keyOf(scheme, secret string) []byte {
 	return []byte(secret)
 }
 
-// Late returns why a delivery came at the wrong time; "" if it did not.
+// Late returns a description if a delivery came at the wrong time, or "" if its time is right.
 func (s *Signed) Late(now time.Time) string {
 	if s.at == "" {
 		return ""
 	}
-	seconds, _ := strconv.ParseInt(s.at, 10, 64) // it is a valid number
+	seconds, _ := strconv.ParseInt(s.at, 10, 64) // a valid number, as checked before
 	switch at := time.Unix(seconds, 0); {
 	case now.Sub(at) > Tolerance:
 		return "it was signed more than five minutes ago"
@@ -238,7 +239,7 @@ func (s *Signed) Late(now time.Time) string {
 	return ""
 }
 
-// ID returns the id of the delivery: deliveries with the same id are the same one. It is derived
+// ID returns the id of the delivery. Deliveries with the same id are repetitions. The id derives
 // only from signed content.
 func (s *Signed) ID(body []byte) string {
 	if s.id != "" {
@@ -250,9 +251,9 @@ func (s *Signed) ID(body []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Until returns when the delivery may be forgotten.
+// Until returns the time until which the id of the delivery must be stored.
 func (s *Signed) Until(now time.Time) time.Time {
-	// its id includes the time, so a later delivery with the same id is rejected as late
+	// The id includes the time, so a later delivery with the same id is rejected as late.
 	if s.scheme == Stripe {
 		return now.Add(2*Tolerance + time.Minute)
 	}

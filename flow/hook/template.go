@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// valueTemplate is a JSON value in which every text is an expression; everything else is constant.
+// valueTemplate is a JSON value in which every text is an expression. All other parts are constant.
 type valueTemplate struct {
 	expr   *expr.CEL
 	fields []templateField // fields of an object
@@ -21,7 +21,7 @@ type templateField struct {
 	value *valueTemplate
 }
 
-// maxTemplateDepth is how deep templates may nest.
+// maxTemplateDepth is the maximum nesting of templates.
 const maxTemplateDepth = 50
 
 func (c *compiler) compileTemplate(where string, v json.RawMessage) *valueTemplate {
@@ -39,7 +39,7 @@ func (c *compiler) compilePart(where string, v json.RawMessage) *valueTemplate {
 	t := &valueTemplate{kind: expr.KindOf(v)}
 	switch t.kind {
 	case expr.KindString:
-		source, _ := expr.String(v) // it is a string
+		source, _ := expr.String(v) // always a string here
 		t.expr = c.compileExpr(where, source)
 	case expr.KindObject:
 		members, _ := expr.Members(v)
@@ -57,7 +57,7 @@ func (c *compiler) compilePart(where string, v json.RawMessage) *valueTemplate {
 	return t
 }
 
-// appendTo appends the value of a template for a delivery.
+// appendTo appends the value that the template has for a delivery.
 func (t *valueTemplate) appendTo(b []byte, e *deliveryEval) ([]byte, error) {
 	switch t.kind {
 	case expr.KindString:

@@ -11,16 +11,16 @@ import (
 	"github.com/troupe-engine/troupe/flow/duration"
 )
 
-// cronExpr is a cron expression as sets of numbers: a bit for each number that matches.
+// cronExpr is a cron expression. Each field is a set: a bit for each number that matches.
 type cronExpr struct {
 	second, minute, hour, day, month, weekday uint64
-	// written with a star: then the other field alone decides
+	// anyDay and anyWeekday report a field written with a star; then the other field alone decides.
 	anyDay, anyWeekday bool
-	numbered           bool // six fields, and a weekday as a number
+	numbered           bool // has six fields, and a weekday as a number
 	everyHour          bool
-	// the minute or second has a star, a step or a range
+	// hasSteps reports that the minute or second has a star, a step or a range.
 	hasSteps bool
-	// notes about steps that do not divide their fields, such as */40
+	// unevenNotes are notes about steps that do not divide their fields, such as */40.
 	unevenNotes []string
 }
 
@@ -28,7 +28,7 @@ type cronExpr struct {
 type cronField struct {
 	name      string
 	low, high int
-	words     []string // names of the numbers from low on
+	words     []string // names of the numbers, from low on
 	resetUnit string   // unit that restarts after high; "" if its length varies
 }
 
@@ -42,13 +42,13 @@ var (
 	}
 )
 
-// shorthands are words for whole expressions.
+// shorthands maps words to whole expressions.
 var shorthands = map[string]string{
 	"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
 	"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
 }
 
-// intervalFault returns why a duration is no interval of slots.
+// intervalFault returns the error for a text that is not an interval of slots.
 func intervalFault(text string) error {
 	if _, err := duration.Parse(strings.TrimSpace(text)); err != nil {
 		return fmt.Errorf("@every: %w", err)
@@ -56,7 +56,7 @@ func intervalFault(text string) error {
 	return errors.New("@every " + NoInterval)
 }
 
-// parseCron reads five fields, six with the second before them, or a shorthand.
+// parseCron parses five fields, six fields that begin with the second, or a shorthand.
 func parseCron(text string) (*cronExpr, error) {
 	if long, ok := shorthands[strings.ToLower(strings.TrimSpace(text))]; ok {
 		text = long
@@ -98,7 +98,7 @@ func parseCron(text string) (*cronExpr, error) {
 	return c, nil
 }
 
-// checkCrontab rejects parts that crontabs and their libraries write around an expression.
+// checkCrontab rejects parts that crontabs and their libraries write before or after an expression.
 func checkCrontab(text string) error {
 	for _, before := range []string{"CRON_TZ=", "TZ="} {
 		if zone, ok := strings.CutPrefix(strings.TrimSpace(text), before); ok {
@@ -114,7 +114,7 @@ func checkCrontab(text string) error {
 	return nil
 }
 
-// checkDialect rejects signs of other cron dialects, and names the replacement.
+// checkDialect rejects notation of other cron dialects, and names the replacement.
 func checkDialect(parts []string) error {
 	for i, f := range cronFields {
 		text := strings.ToUpper(parts[i])
@@ -140,8 +140,8 @@ func checkDialect(parts []string) error {
 	return nil
 }
 
-// hasLastDay reports whether a field has the L of Quartz, such as L, L-3, 5L or LW; names of days
-// have no L like that.
+// hasLastDay reports whether a field uses the L of Quartz, such as L, L-3, 5L or LW. Names of days
+// have no such L.
 func hasLastDay(text string) bool {
 	for part := range strings.SplitSeq(text, ",") {
 		if part == "LW" || part == "L" || strings.HasPrefix(part, "L-") || len(part) == 2 && part[1] == 'L' {
@@ -151,7 +151,7 @@ func hasLastDay(text string) bool {
 	return false
 }
 
-// unevenSteps returns notes about steps that do not divide their field, so that the last step is
+// unevenSteps returns notes about steps that do not divide their field. The last of such steps is
 // shorter.
 func (f *cronField) unevenSteps(text string) (notes []string) {
 	if f.resetUnit == "" {
@@ -182,7 +182,8 @@ func (f *cronField) parseField(text string) (set uint64, err error) {
 	return set, nil
 }
 
-// parsePart reads *, 5, 1-5, and each of them with a step: */15, 5/15 (from 5 to the end), 1-31/2.
+// parsePart parses *, 5, 1-5, and each of these with a step: */15, 5/15 (from 5 to the end),
+// 1-31/2.
 func (f *cronField) parsePart(text string) (set uint64, err error) {
 	span, every, stepped := strings.Cut(text, "/")
 	step := 1
@@ -239,12 +240,12 @@ func (f *cronField) namesHint() string {
 	return ", or " + f.words[0] + " to " + f.words[len(f.words)-1]
 }
 
-// searchYears is how far ahead a search goes. The 29th of February on a given weekday recurs after
-// forty years at most.
+// searchYears is how many years a search looks ahead. The 29th of February on a given weekday
+// recurs after at most forty years.
 const searchYears = 41
 
-// nextMatch returns the first matching time of the wall clock from one time on and before another.
-// Wall-clock times are written as times in UTC.
+// nextMatch returns the first matching time of the wall clock that is not before wall but is before
+// the second time. Wall-clock times are represented as times in UTC.
 func (c *cronExpr) nextMatch(wall, before time.Time) (time.Time, bool) {
 	if whole := wall.Truncate(time.Second); whole.Before(wall) {
 		wall = whole.Add(time.Second)
@@ -268,8 +269,8 @@ func (c *cronExpr) nextMatch(wall, before time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// matchesWithin returns the first and the last matching time of the wall clock in a gap; false if
-// there is none.
+// matchesWithin returns the first and the last matching time of the wall clock in a gap. It returns
+// false if there is none.
 func (c *cronExpr) matchesWithin(from, to time.Time) (first, last time.Time, ok bool) {
 	first, ok = c.nextMatch(from, to)
 	for at, more := first, ok; more; at, more = c.nextMatch(at.Add(time.Second), to) {
@@ -278,8 +279,8 @@ func (c *cronExpr) matchesWithin(from, to time.Time) (first, last time.Time, ok 
 	return first, last, ok
 }
 
-// advanceTo moves from a number that does not match to the next one that does, or past the last
-// one.
+// advanceTo moves the time from a number that does not match to the next matching one. If there is
+// none, it moves past the last number.
 func advanceTo(set uint64, number, all int, wall time.Time, unit time.Duration) time.Time {
 	next := min(number+bits.TrailingZeros64(set>>number), all)
 	return wall.Add(time.Duration(next-number) * unit)

@@ -6,29 +6,30 @@ import (
 
 // State holds the decisions about a schedule so far.
 type State struct {
-	After int64 `json:"after"` // slots up to here are decided
-	// slots whose tasks are to start; it is unknown whether they have
+	After int64 `json:"after"` // slots up to this time are decided
+	// Starts are slots whose tasks must start. Some of these tasks may have started already.
 	Starts []Start `json:"starts,omitempty"`
-	// the slot that waits for the end of running tasks; 0 = none
+	// Queued is the slot that waits for the end of running tasks; 0 if none.
 	Queued int64 `json:"queued,omitempty"`
 
-	LastSlot int64  `json:"last_slot,omitempty"` // last slot whose task has started …
-	LastTask string `json:"last_task,omitempty"` // … and that task
-	// why the task of the last slot has not started; "" = it has
+	LastSlot int64  `json:"last_slot,omitempty"` // last slot whose task has started
+	LastTask string `json:"last_task,omitempty"` // task of LastSlot
+	// Error is why the task of the last slot has not started; "" if it has.
 	Error string `json:"error,omitempty"`
-	Begun int64  `json:"begun,omitempty"` // number of slots that had their task
-	// number of slots skipped by catchup or overlap; not all are counted if very many were missed
+	Begun int64  `json:"begun,omitempty"` // number of slots whose task has started
+	// Skipped is the number of slots skipped by catchup or overlap. If very many were missed, not
+	// all are counted.
 	Skipped int64 `json:"skipped,omitempty"`
 }
 
-// Start is a slot whose task is to start.
+// Start is a slot whose task must start.
 type Start struct {
 	Slot   int64    `json:"slot"`
-	Cancel []string `json:"cancel,omitempty"` // tasks to cancel before
+	Cancel []string `json:"cancel,omitempty"` // tasks to cancel before the start
 }
 
-// Looks returns when the schedule needs a decision: at once if work is left, otherwise when its
-// next slot fires; 0 = never.
+// Looks returns when the schedule needs a decision: at once if work is left, else when its next
+// slot fires. It returns 0 if no slot follows.
 func (r *Rule) Looks(id string, s State) int64 {
 	switch {
 	case len(s.Starts) > 0:
@@ -43,8 +44,8 @@ func (r *Rule) Looks(id string, s State) int64 {
 	return r.Fires(id, next)
 }
 
-// Decide decides about the due slots while some tasks of the schedule still run. The starts of
-// earlier decisions (State.Starts) must be done before.
+// Decide decides about the due slots. running are the unfinished tasks of the schedule. The starts
+// of earlier decisions (State.Starts) must be done before.
 func (r *Rule) Decide(id string, s State, now int64, running []string) State {
 	due, passed := r.dueSlots(id, s.After, now)
 	s.Starts = nil
@@ -64,14 +65,14 @@ func (r *Rule) Decide(id string, s State, now int64, running []string) State {
 	return s
 }
 
-// placeSlot decides about one slot, given running and starting tasks.
+// placeSlot decides about one slot, given the running tasks and those that are about to start.
 func (r *Rule) placeSlot(s *State, slot int64, running []string) {
 	busy := len(running) > 0 || len(s.Starts) > 0 || s.Queued != 0
 	switch {
 	case !busy || r.spec.Overlap == OverlapAllow:
 		s.Starts = append(s.Starts, Start{Slot: slot})
 	case r.spec.Overlap == OverlapCancel:
-		s.Skipped += int64(len(s.Starts)) // they would be canceled at once
+		s.Skipped += int64(len(s.Starts)) // their tasks would be canceled at once
 		s.Starts = []Start{{Slot: slot, Cancel: slices.Clone(running)}}
 	case r.spec.Overlap == OverlapQueue && s.Queued == 0:
 		s.Queued = slot
@@ -80,7 +81,7 @@ func (r *Rule) placeSlot(s *State, slot int64, running []string) {
 	}
 }
 
-// slotsToFire returns the due slots that fire.
+// slotsToFire returns the due slots that fire, as selected by catchup.
 func (r *Rule) slotsToFire(due []int64, now int64) []int64 {
 	last := due[len(due)-1]
 	switch {
@@ -125,7 +126,7 @@ func (r *Rule) countBetween(after, last int64) int {
 }
 
 // lastSlots returns the last MaxCatchUp slots after a time and up to a slot. It searches backward
-// in growing spans.
+// in growing spans. passed is the number of earlier slots that were counted.
 func (r *Rule) lastSlots(after, last int64) (slots []int64, passed int) {
 	for span := MaxCatchUp * MinEvery.Milliseconds(); ; span *= 2 {
 		from := max(after+1, last-span)
@@ -145,7 +146,7 @@ func (r *Rule) lastSlots(after, last int64) (slots []int64, passed int) {
 	}
 }
 
-// Began returns the state after the first of its starts became a task.
+// Began returns the state after the first start has become a task.
 func (s State) Began(task string) State {
 	s.LastSlot, s.LastTask, s.Error = s.Starts[0].Slot, task, ""
 	s.Begun++
@@ -153,7 +154,7 @@ func (s State) Began(task string) State {
 	return s
 }
 
-// Failed returns the state after the first of its starts was found to be impossible.
+// Failed returns the state after the first start has turned out to be impossible.
 func (s State) Failed(why string) State {
 	s.Error = why
 	s.Skipped++

@@ -12,7 +12,7 @@ type dstRule struct {
 	shift bool // skipped times fire at the end of their gap
 }
 
-// Words of dst.
+// Values of dst.
 const (
 	DSTOnce  = "once"
 	DSTTwice = "twice"
@@ -39,8 +39,8 @@ func dstOf(c *cronExpr) dstRule {
 	return dstRule{twice: c.everyHour || c.hasSteps, shift: !c.everyHour}
 }
 
-// readDST reads one or two words: once or twice for repeated times, skip or shift for skipped ones.
-// A missing word keeps the default.
+// readDST parses one or two words: once or twice for repeated times, skip or shift for skipped
+// times. A missing word keeps the value of d.
 func readDST(text string, d dstRule) (dstRule, error) {
 	var repeated, absent string
 	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ' ' }) {
@@ -73,8 +73,8 @@ type zoneSpan struct {
 	before, offset time.Duration
 }
 
-// spanAt returns the span of a time. At the end of a leap year Go returns bounds that have passed
-// (it counts 365 days); such a span is computed again an hour later.
+// spanAt returns the span that contains a time. At the end of a leap year Go returns bounds that
+// have passed, because it counts 365 days. In that case the span is valid for an hour only.
 func spanAt(at time.Time) zoneSpan {
 	s := zoneSpan{offset: offsetAt(at)}
 	s.before = s.offset
@@ -99,8 +99,8 @@ func offsetAt(at time.Time) time.Duration {
 // wallTime returns the wall-clock time at a time of the span, as a time in UTC.
 func (s *zoneSpan) wallTime(at time.Time) time.Time { return at.UTC().Add(s.offset) }
 
-// repeatedUntil returns until when the wall clock repeats times from before the span; it returns a
-// time before the span if there is no repetition.
+// repeatedUntil returns the time until which the wall clock repeats times from before the span. If
+// there is no repetition, the returned time is before the span.
 func (s *zoneSpan) repeatedUntil() time.Time { return s.from.Add(s.before - s.offset) }
 
 // wallShowing is the occurrence of a wall-clock time that may be repeated.
@@ -113,7 +113,7 @@ const (
 	secondShowing
 )
 
-// showingOf returns which occurrence of a wall-clock time is in the span.
+// showingOf returns which occurrence of a wall-clock time lies in the span.
 func (s *zoneSpan) showingOf(wall time.Time) wallShowing {
 	at := wall.Add(-s.offset)
 	switch {
@@ -125,11 +125,12 @@ func (s *zoneSpan) showingOf(wall time.Time) wallShowing {
 	return onlyShowing
 }
 
-// wallGap is a range of wall-clock times that do not exist, as times in UTC: the wall clock is set
-// forward from one to the other.
+// wallGap is a range of wall-clock times that do not exist, because the wall clock is set forward.
+// The times are represented in UTC.
 type wallGap struct{ from, to time.Time }
 
-// gapAtEnd returns the gap of the wall clock at the end of the span; false if there is none.
+// gapAtEnd returns the gap of the wall clock at the end of the span. It returns false if there is
+// none.
 func (s *zoneSpan) gapAtEnd() (g wallGap, ok bool) {
 	if s.to.IsZero() {
 		return g, false
@@ -142,9 +143,9 @@ func (s *zoneSpan) gapAtEnd() (g wallGap, ok bool) {
 // forward or back.
 const maxClockShift = 27 * time.Hour
 
-// ParseTime reads a time in RFC 3339 format, or a date, alone or with a time of day. bare reports
-// that the text has no zone. Such a text is a wall-clock time of the given zone, and a date is its
-// midnight.
+// ParseTime parses a time in RFC 3339 format, or a date, alone or with a time of day. bare reports
+// that the text has no zone. Such a text is a wall-clock time of the given zone; a date alone is
+// its midnight.
 func ParseTime(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, false, true
@@ -157,8 +158,8 @@ func ParseTime(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 	return at, false, false
 }
 
-// firstShown returns when the wall clock of a zone first shows a time; for a skipped time, the end
-// of the gap.
+// firstShown returns when the wall clock of a zone first shows a time. For a skipped time it
+// returns the end of the gap.
 func firstShown(wall time.Time, zone *time.Location) time.Time {
 	for at := wall.Add(-maxClockShift).In(zone); ; {
 		s := spanAt(at)
@@ -176,13 +177,13 @@ func firstShown(wall time.Time, zone *time.Location) time.Time {
 // Change is a change of the wall clock, with its effect on slots.
 type Change struct {
 	At     int64
-	Before string // wall-clock time before the change, with its offset from UTC …
-	After  string // … and after it
+	Before string // wall-clock time before the change, with its offset from UTC
+	After  string // the same after the change
 	Note   string // effect on the slots
 }
 
-// NextChange returns the first change of the wall clock after a time, while there are slots; false
-// if there is none.
+// NextChange returns the first change of the wall clock after a time, as long as slots follow. It
+// returns false if there is none.
 func (r *Rule) NextChange(after int64) (c Change, ok bool) {
 	if r.cron == nil {
 		return c, false

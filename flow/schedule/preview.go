@@ -12,10 +12,11 @@ type Time struct {
 	Notes []string // notes about the wall clock, such as skipped times before the slot
 }
 
-// maxNotes is how many gaps before a slot are noted.
+// maxNotes is the maximum number of gaps that are noted before a slot.
 const maxNotes = 3
 
-// Preview returns the next slots after a time, with notes about times that are skipped or repeated.
+// Preview returns the next slots after a time, at most the given number. Notes describe times that
+// are skipped or repeated.
 func (r *Rule) Preview(after int64, most int) []Time {
 	times := []Time{}
 	for len(times) < most {

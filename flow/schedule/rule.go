@@ -21,7 +21,7 @@ type slotTick struct {
 	gaps  []wallGap // gaps since the previous slot that contain times of the expression
 }
 
-// Next returns the first slot after a time; false if there is none.
+// Next returns the first slot after a time. It returns false if there is none.
 func (r *Rule) Next(after int64) (slot int64, ok bool) {
 	t, ok := r.nextTick(after)
 	return t.slot, ok
@@ -37,7 +37,8 @@ func (r *Rule) nextTick(after int64) (t slotTick, ok bool) {
 	return t, ok && (r.spec.EndAt == 0 || t.slot < r.spec.EndAt)
 }
 
-// nextEvery counts from the start, or from the beginning of 1970.
+// nextEvery returns the next slot of an interval. Intervals count from the start, or from the
+// beginning of 1970.
 func (r *Rule) nextEvery(after int64) int64 {
 	every, since := r.spec.EveryMS, after-r.spec.StartAt
 	if since < 0 {
@@ -46,8 +47,8 @@ func (r *Rule) nextEvery(after int64) int64 {
 	return r.spec.StartAt + (since/every+1)*every
 }
 
-// nextCron returns the first slot of an expression after a time. It proceeds from one change of the
-// wall clock to the next.
+// nextCron returns the first slot of a cron expression after a time. It searches from one change of
+// the wall clock to the next.
 func (r *Rule) nextCron(after int64) (t slotTick, ok bool) {
 	at := time.UnixMilli(after + 1).In(r.zone)
 	for last := at.AddDate(searchYears, 0, 0); at.Before(last); {
@@ -82,8 +83,8 @@ func (r *Rule) gapHasTimes(g wallGap) bool {
 	return ok
 }
 
-// Fires returns when the task of a slot starts: up to the jitter later, by the same delay on every
-// host.
+// Fires returns when the task of a slot starts. The delay is at most the jitter, and the same on
+// every host.
 func (r *Rule) Fires(id string, slot int64) int64 {
 	if r.spec.JitterMS <= 0 {
 		return slot
@@ -91,14 +92,14 @@ func (r *Rule) Fires(id string, slot int64) int64 {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(id)) // a hash never fails
 	_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, uint64(slot)))
-	mixed := hash.Sum64() // the hash alone is skewed for similar slots
+	mixed := hash.Sum64() // the plain hash is skewed for similar slots
 	mixed = (mixed ^ mixed>>30) * 0xbf58476d1ce4e5b9
 	mixed = (mixed ^ mixed>>27) * 0x94d049bb133111eb
 	return slot + int64((mixed^mixed>>31)%uint64(r.spec.JitterMS+1))
 }
 
-// Slots returns the first slots from a time up to, but not including, another time; more reports
-// whether there are others.
+// Slots returns the first slots from a time up to, but not including, another time. more reports
+// whether further slots follow.
 func (r *Rule) Slots(from, to int64, most int) (slots []int64, more bool) {
 	for at := from - 1; ; {
 		slot, ok := r.Next(at)
@@ -113,7 +114,8 @@ func (r *Rule) Slots(from, to int64, most int) (slots []int64, more bool) {
 	}
 }
 
-// latestSlot returns the last slot after a time up to another time; false if there is none.
+// latestSlot returns the last slot after a time and up to another time. It returns false if there
+// is none.
 func (r *Rule) latestSlot(after, now int64) (slot int64, ok bool) {
 	slot, ok = r.Next(after)
 	if !ok || slot > now {
@@ -122,7 +124,7 @@ func (r *Rule) latestSlot(after, now int64) (slot int64, ok bool) {
 	if next, ok := r.Next(slot); !ok || next > now { // the usual case
 		return slot, true
 	}
-	for low, high := slot, now; low < high; { // a slot follows low-1, none follows high
+	for low, high := slot, now; low < high; { // a slot follows low-1, no slot follows high
 		middle := low + (high-low)/2
 		if next, ok := r.Next(middle); ok && next <= now {
 			slot, low = next, next

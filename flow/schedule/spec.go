@@ -14,54 +14,57 @@ import (
 // CatchUp is the treatment of missed slots.
 type CatchUp string
 
-// Words of catchup.
+// Values of catchup.
 const (
-	CatchUpOne  CatchUp = "one"  // only the last one fires
-	CatchUpNone CatchUp = "none" // none fires
-	CatchUpAll  CatchUp = "all"  // each fires, up to the last MaxCatchUp
+	CatchUpOne  CatchUp = "one"  // only the last slot fires
+	CatchUpNone CatchUp = "none" // no slot fires
+	CatchUpAll  CatchUp = "all"  // each slot fires, up to the last MaxCatchUp
 )
 
 // Overlap is the treatment of a slot while a task of the schedule still runs.
 type Overlap string
 
-// Words of overlap.
+// Values of overlap.
 const (
-	OverlapAllow Overlap = "allow" // it fires
-	OverlapSkip  Overlap = "skip"  // it is skipped
-	// it waits for the end of the running tasks; one slot waits, others are skipped
+	OverlapAllow Overlap = "allow" // the slot fires
+	OverlapSkip  Overlap = "skip"  // the slot is skipped
+	// OverlapQueue means that the slot waits for the end of the running tasks. One slot waits;
+	// others are skipped.
 	OverlapQueue  Overlap = "queue"
 	OverlapCancel Overlap = "cancel_running" // the running tasks are canceled
 )
 
 const (
-	// MaxCatchUp is the largest number of missed slots that fire.
+	// MaxCatchUp is the maximum number of missed slots that fire.
 	MaxCatchUp = 1000
-	// MaxLate is how late a slot may be before it counts as missed.
+	// MaxLate is the delay after which a slot counts as missed.
 	MaxLate = 10 * time.Second
-	// MaxJitter is the longest jitter.
+	// MaxJitter is the maximum jitter.
 	MaxJitter = time.Hour
-	// MinEvery is the shortest time between slots.
+	// MinEvery is the minimum time between slots.
 	MinEvery = time.Second
 )
 
-// Spec holds the times of a schedule, and the treatment of slots that cannot fire at once. Default
-// for catchup: one; for overlap: allow; for the time zone: UTC; for dst: a rule that suits the
-// expression (DST).
+// Spec holds the times of a schedule, and the treatment of slots that cannot fire at once.
+// Defaults: catchup is one, overlap is allow, the time zone is UTC, and dst is a rule that suits
+// the expression (see Rule.DST).
 type Spec struct {
 	Cron string `json:"cron,omitempty"` // five fields, six with seconds, or a word such as @daily
-	// instead of Cron: the interval of slots, counted from StartAt or the beginning of 1970
+
+	// EveryMS replaces Cron: the interval of slots, counted from StartAt or the beginning of 1970.
 	EveryMS  int64  `json:"every_ms,omitempty"`
-	Timezone string `json:"timezone,omitempty"` // of the cron expression
-	// of the cron expression: once or twice, skip or shift, or one of each, such as once,shift
+	Timezone string `json:"timezone,omitempty"` // time zone of the cron expression
+	// DST applies to the cron expression: once or twice, skip or shift, or one of each, such as
+	// once,shift.
 	DST      string  `json:"dst,omitempty"`
 	CatchUp  CatchUp `json:"catchup,omitempty"`
 	Overlap  Overlap `json:"overlap,omitempty"`
-	JitterMS int64   `json:"jitter_ms,omitempty"` // the longest delay of a task after its slot
-	StartAt  int64   `json:"start_at,omitempty"`  // no slot is before it; 0 = none
-	EndAt    int64   `json:"end_at,omitempty"`    // all slots are before it; 0 = none
+	JitterMS int64   `json:"jitter_ms,omitempty"` // maximum delay of a task after its slot
+	StartAt  int64   `json:"start_at,omitempty"`  // no slot is earlier; 0 if unlimited
+	EndAt    int64   `json:"end_at,omitempty"`    // all slots are earlier; 0 if unlimited
 }
 
-// NoInterval is the fault of an interval of 0.
+// NoInterval is the error text for an interval of 0.
 const NoInterval = "0 is no time between slots: write one of 1s or more, such as 15m"
 
 // OrDefault returns the spec with the defaults filled in.
@@ -80,18 +83,18 @@ func (s Spec) OrDefault() Spec {
 	return s
 }
 
-// SameTimes reports whether two specs have the same slots, firing at the same times.
+// SameTimes reports whether two specs have the same slots, which fire at the same times.
 func (s Spec) SameTimes(other Spec) bool {
 	s.CatchUp, s.Overlap, other.CatchUp, other.Overlap = "", "", "", ""
 	return s == other
 }
 
-// Fault is a fault of a field of a Spec.
+// Fault is an error in a field of a Spec.
 type Fault struct{ Field, Msg string }
 
 func (f *Fault) Error() string { return f.Field + ": " + f.Msg }
 
-// Faults are all faults of a Spec, at most one for each field.
+// Faults lists all faults of a Spec, at most one for each field.
 type Faults []*Fault
 
 // Error returns all faults in one line.
@@ -103,7 +106,7 @@ func (f Faults) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap returns the faults, each of which is an error by itself.
+// Unwrap returns the faults as single errors.
 func (f Faults) Unwrap() []error {
 	list := make([]error, len(f))
 	for i, fault := range f {
@@ -112,14 +115,14 @@ func (f Faults) Unwrap() []error {
 	return list
 }
 
-// Add appends a fault, unless the field has one.
+// Add appends a fault, unless the field has a fault already.
 func (f *Faults) Add(field, format string, args ...any) {
 	if !slices.ContainsFunc(*f, func(known *Fault) bool { return known.Field == field }) {
 		*f = append(*f, &Fault{field, fmt.Sprintf(format, args...)})
 	}
 }
 
-// Err returns the faults as an error, nil if there are none.
+// Err returns the faults as an error, or nil if there are none.
 func (f Faults) Err() error {
 	if len(f) == 0 {
 		return nil
@@ -159,7 +162,8 @@ func Read(s Spec) (*Rule, error) {
 	return r, nil
 }
 
-// readCron parses the expression of the spec, and the treatment of its slots when clocks change.
+// readCron parses the cron expression of the spec, and the treatment of its slots when clocks
+// change.
 func (r *Rule) readCron(faults *Faults) {
 	var usual dstRule
 	cron, err := parseCron(r.spec.Cron)
@@ -202,7 +206,8 @@ func (s *Spec) checkRest(faults *Faults) {
 	}
 }
 
-// DST returns the rule for repeated and skipped times, such as once,shift; "" for an interval.
+// DST returns the rule for repeated and skipped times, such as once,shift. It returns "" for an
+// interval.
 func (r *Rule) DST() string {
 	if r.cron == nil {
 		return ""
@@ -225,8 +230,8 @@ func (r *Rule) Warnings() (list []string) {
 	return list
 }
 
-// Notes returns notes about effects of an expression that may surprise, although they are as in
-// crontab.
+// Notes returns notes about effects of an expression that may surprise, although crontab has the
+// same effects.
 func (r *Rule) Notes() (list []string) {
 	if r.cron == nil {
 		return nil
@@ -239,7 +244,7 @@ func (r *Rule) Notes() (list []string) {
 	return append(list, r.cron.unevenNotes...)
 }
 
-// Key returns the key of a slot's task, so that a slot has only one task.
+// Key returns the idempotency key of a slot's task, so that a slot has only one task.
 func Key(id string, slot int64) string { return "schedule/" + id + "/" + strconv.FormatInt(slot, 10) }
 
 // Labels with the origin of a task.
@@ -254,10 +259,11 @@ const (
 	BySchedule = "schedule"
 	ByBackfill = "backfill"
 	ByHand     = "manual"
-	ByCommand  = "cli" // started from the command line, without a schedule
+	ByCommand  = "cli" // started with the command line, without a schedule
 )
 
-// Labels returns the labels of a task that a schedule started for a slot; slot 0 is none.
+// Labels returns the labels of a task that a schedule started for a slot. slot is 0 if there is
+// none.
 func Labels(name, by string, slot int64, more map[string]string) map[string]string {
 	labels := map[string]string{}
 	for key, text := range more {
@@ -270,7 +276,7 @@ func Labels(name, by string, slot int64, more map[string]string) map[string]stri
 	return labels
 }
 
-// Apart returns the labels of a task without those of its origin: a fork or a rerun has another
+// Apart returns the labels of a task without those of its origin. A fork or a rerun has another
 // origin, and does not belong to the schedule.
 func Apart(labels map[string]string) map[string]string {
 	others := maps.Clone(labels)

@@ -19,11 +19,11 @@ import (
 //go:embed zoneinfo.zip
 var zoneinfo []byte
 
-// zoneFiles are the files of the database by name.
+// zoneFiles maps names to the files of the database.
 var zoneFiles = func() map[string]*zip.File {
 	archive, err := zip.NewReader(bytes.NewReader(zoneinfo), int64(len(zoneinfo)))
 	if err != nil {
-		panic(err) // the same on every host, so a test finds it
+		panic(err) // the data is the same on every host, so a test finds it
 	}
 	named := map[string]*zip.File{}
 	for _, f := range archive.File {
@@ -34,7 +34,7 @@ var zoneFiles = func() map[string]*zip.File {
 	return named
 }()
 
-// Zone returns a time zone of the IANA database, such as Europe/Berlin; "" is UTC.
+// Zone returns a time zone of the IANA database, such as Europe/Berlin. "" means UTC.
 func Zone(name string) (*time.Location, error) {
 	if name == "" || name == "UTC" {
 		return time.UTC, nil

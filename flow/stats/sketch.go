@@ -27,7 +27,7 @@ type Sketch struct {
 	max    int64
 }
 
-// Observe adds a duration in milliseconds; a negative one counts as 0.
+// Observe adds a duration in milliseconds. A negative duration counts as 0.
 func (s *Sketch) Observe(ms int64) {
 	ms = max(ms, 0)
 	s.n, s.sum, s.max = s.n+1, s.sum+ms, max(s.max, ms)
@@ -53,8 +53,8 @@ func (s *Sketch) Add(o *Sketch) {
 	s.n, s.sum, s.max = s.n+o.n, s.sum+o.sum, max(s.max, o.max)
 }
 
-// Quantile returns the duration that the given percentage of durations does not exceed; 0 if the
-// sketch is empty.
+// Quantile returns the duration that the given percentage of durations does not exceed. It returns
+// 0 if the sketch is empty.
 func (s *Sketch) Quantile(percent int) int64 {
 	rank := (s.n*int64(percent) + 99) / 100
 	for i, n := range s.counts {
@@ -65,7 +65,7 @@ func (s *Sketch) Quantile(percent int) int64 {
 	return s.max
 }
 
-// Times returns the usual quantiles.
+// Times returns the 50th, 95th and 99th percentile, and the maximum.
 func (s *Sketch) Times() Times {
 	return Times{s.Quantile(50), s.Quantile(95), s.Quantile(99), s.max}
 }
@@ -73,7 +73,7 @@ func (s *Sketch) Times() Times {
 // Times are quantiles of durations, in milliseconds.
 type Times struct{ P50, P95, P99, Max int64 }
 
-// bucketCount returns the counter of a bucket, and adds it if necessary.
+// bucketCount returns the counter of a bucket. A missing counter is added.
 func (s *Sketch) bucketCount(bucket int) *int64 {
 	switch {
 	case len(s.counts) == 0:
@@ -88,7 +88,7 @@ func (s *Sketch) bucketCount(bucket int) *int64 {
 	return &s.counts[bucket-s.first]
 }
 
-// bucketBounds are the longest durations of the buckets.
+// bucketBounds holds the longest duration of each bucket.
 var bucketBounds = func() (list [buckets]int64) {
 	for b := 1; b < buckets; b++ {
 		list[b] = int64(min(math.Floor(math.Exp2(float64(b-1)/4)), math.MaxInt64/2))
@@ -97,7 +97,7 @@ var bucketBounds = func() (list [buckets]int64) {
 	return list
 }()
 
-// shortBuckets are the buckets of short durations, which most steps have.
+// shortBuckets holds the buckets of short durations, which most steps have.
 var shortBuckets = func() (list [256]uint8) {
 	for ms := range list {
 		list[ms] = uint8(bucketAmong(int64(ms)))
@@ -117,7 +117,7 @@ func bucketAmong(ms int64) int {
 	return b
 }
 
-// bucketMiddle returns a duration near all durations of a bucket.
+// bucketMiddle returns a duration in the middle of a bucket.
 func bucketMiddle(b int) int64 {
 	if b == 0 {
 		return 0
@@ -137,7 +137,7 @@ func (s *Sketch) appendTo(b []byte) []byte {
 
 var errCoded = errors.New("stats: these are no statistics")
 
-// reader reads numbers from bytes.
+// reader decodes numbers from bytes.
 type reader struct {
 	b      []byte
 	failed bool

@@ -12,36 +12,36 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Key is the subject of Counts. Without a Node it is the tasks themselves; without a Flow, those of
-// all flows.
+// Key is the subject of Counts. Without a Node the subject is the tasks themselves; without a Flow,
+// the tasks of all flows.
 type Key struct {
-	Flow    string // id
-	Version string // id; "" for all flows
+	Flow    string // id of the flow
+	Version string // id of the version; "" for all flows
 	Scope   string // scope of the plan, without visits
 	Node    string
 }
 
-// Other is the node that collects the nodes beyond the limit.
+// Other is the name of the node that sums up all nodes beyond the limit.
 const Other = "(other)"
 
 // Counts are the statistics of a node, or of tasks.
 type Counts struct {
-	Began     int64 // tasks only: a node is counted when it ends
+	Began     int64 // tasks only, because a node is counted when it ends
 	Completed int64
 	Failed    int64
 	Skipped   int64 // nodes only
 	Canceled  int64 // tasks only
-	Retried   int64 // attempts after the first one, and repetitions of the whole step
+	Retried   int64 // retried attempts and repeated steps
 	Units     int64 // units of ended steps
 
-	Took Sketch // from start to end, if started
-	Wait Sketch // wait of attempts until they were claimed, if they need a claim
+	Took Sketch // duration from start to end of those that started
+	Wait Sketch // time of attempts until their claim, if they need a claim
 
-	LastFailed   string // the last task that failed, or in which the node failed
+	LastFailed   string // newest task that failed, or in which the node failed
 	LastFailedAt int64
 }
 
-// Ended returns how many ended in any way.
+// Ended returns the number of tasks or steps that ended, with any result.
 func (c *Counts) Ended() int64 { return c.Completed + c.Failed + c.Skipped + c.Canceled }
 
 // Empty reports whether nothing was counted.
@@ -67,7 +67,7 @@ func (c *Counts) counterFields() [7]*int64 {
 // storedFormat is the first byte of the stored form.
 const storedFormat = 1
 
-// Append appends the stored form, which Decode reads.
+// Append appends the stored form of the counts. Decode reads it.
 func (c *Counts) Append(b []byte) []byte {
 	b = append(b, storedFormat)
 	for _, n := range c.counterFields() {
@@ -94,7 +94,7 @@ func Decode(b []byte) (c Counts, err error) {
 	return c, nil
 }
 
-// Tally adds a result that a decision of a task reports for a node.
+// Tally adds a result of a node. task and at are recorded for a failure.
 func (c *Counts) Tally(t *flow.Tally, task string, at int64) {
 	switch t.What {
 	case flow.TallyRetried:
@@ -117,7 +117,7 @@ func (c *Counts) Tally(t *flow.Tally, task string, at int64) {
 	}
 }
 
-// End counts the end of a task.
+// End counts the end of a task. ms is the duration of the task.
 func (c *Counts) End(status flow.TaskStatus, task string, at, ms int64) {
 	switch status {
 	case flow.TaskCompleted:
@@ -131,11 +131,11 @@ func (c *Counts) End(status flow.TaskStatus, task string, at, ms int64) {
 	c.Took.Observe(ms)
 }
 
-// closingScope is the scope in which the compensations and the node finally of a flow are counted.
-// A retried task may close several times, and all its closing scopes count as this one.
+// closingScope is the scope in which the compensations and the finally node of a flow are counted.
+// A retried task may close several times; all its closing scopes count as this one.
 const closingScope = "~"
 
-// PlanScope returns the scope of the plan for a task's scope: without visits.
+// PlanScope returns the scope of the plan for a task's scope, which is the path without visits.
 func PlanScope(scope string) string {
 	at, inside := flow.ParentOf(scope)
 	switch {

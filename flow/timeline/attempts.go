@@ -46,7 +46,7 @@ func (t *Timeline) addStarted(l *Lane, e *flow.Event, unit int) {
 	l.startWait(a, carrierWord(t.planNode(l.Node), unit), e.At)
 }
 
-// carrierWord returns the reason for the wait of an attempt until a carrier starts it.
+// carrierWord returns the word for the wait of an attempt for its carrier.
 func carrierWord(n *flow.PlanNode, unit int) string {
 	if n == nil {
 		return ""
@@ -64,7 +64,7 @@ func carrierWord(n *flow.PlanNode, unit int) string {
 	return ""
 }
 
-// noteGranted ends the wait of an attempt that has all its permits.
+// noteGranted ends the wait for permits of an attempt that has all its permits.
 func (t *Timeline) noteGranted(l *Lane, a *Attempt, e *flow.Event) {
 	if e.Carrier == "" && e.Due == 0 {
 		return
@@ -73,7 +73,7 @@ func (t *Timeline) noteGranted(l *Lane, a *Attempt, e *flow.Event) {
 	l.startWait(a, carrierWord(t.planNode(l.Node), a.Unit), e.At)
 }
 
-// startWait records that an attempt waits.
+// startWait records that an attempt waits from now on.
 func (l *Lane) startWait(a *Attempt, word string, at int64) {
 	l.endWait(a, at)
 	if word == "" || len(l.Waits) >= maxWaits {
@@ -83,7 +83,8 @@ func (l *Lane) startWait(a *Attempt, word string, at int64) {
 	a.waitIndex = len(l.Waits)
 }
 
-// noteBegun records that a carrier started an attempt. A wait for external work continues.
+// noteBegun records that a carrier has started an attempt. If the work begins elsewhere, the wait
+// for external work continues.
 func (l *Lane) noteBegun(a *Attempt, e *flow.Event) {
 	elsewhere := e.Type == flow.AttemptStarted && e.Until > 0
 	if !elsewhere {
@@ -122,7 +123,7 @@ func (l *Lane) attemptEnded(i int, e *flow.Event) {
 	}
 }
 
-// endRetryWait ends the wait for another attempt of a unit.
+// endRetryWait ends the wait of a unit for its next attempt.
 func (l *Lane) endRetryWait(unit int, at int64) {
 	if i, waits := l.retryWaits[unit]; waits {
 		l.Waits[i].End = at

@@ -15,7 +15,7 @@ import (
 
 const (
 	maxLanes    = 20_000  // lanes in memory
-	maxAttempts = 500_000 // attempts in memory, of all lanes
+	maxAttempts = 500_000 // attempts in memory, for all lanes
 	maxWaits    = 100     // waits of a lane
 )
 
@@ -24,7 +24,7 @@ type Lane struct {
 	Node    string
 	Visit   int
 	Entered int64 // Unix milliseconds
-	Ended   int64 // 0 = active
+	Ended   int64 // 0 if active
 	State   string
 	Units   int
 	Failed  int // failed attempts
@@ -32,8 +32,8 @@ type Lane struct {
 	Waits   []Wait
 
 	attempts   []Attempt
-	live       map[int]int // indexes into attempts, by unit
-	retryWaits map[int]int // indexes into Waits, by unit
+	live       map[int]int // indexes in attempts, by unit
+	retryWaits map[int]int // indexes in Waits, by unit
 	leftOut    int         // number of dropped attempts
 }
 
@@ -41,13 +41,13 @@ type Lane struct {
 type Wait struct {
 	For   string // approval, signal, timer, manual, worker, external, retry, permit, delay, resume
 	Start int64
-	End   int64 // 0 = not over
+	End   int64 // 0 if the wait is not over
 }
 
 // Attempt is an attempt of a unit. It waits for a carrier until Begun.
 type Attempt struct {
 	Unit, Attempt     int
-	Start, Begun, End int64 // End 0 = active; Begun 0 = not started, or started at once
+	Start, Begun, End int64 // End is 0 if active; Begun is 0 if not started, or started at once
 	State             flow.AttemptStatus
 	waitIndex         int // index in the lane's waits, from 1
 }
@@ -61,18 +61,19 @@ type visitKey struct {
 type Timeline struct {
 	scope        string
 	plan         *flow.PlanScope
-	enclosing    []flow.Address // steps that enclose the scope
-	lanes        []*Lane        // in the order in which they started
+	enclosing    []flow.Address // steps around the scope, innermost first
+	lanes        []*Lane        // lanes in the order of their start
 	open         map[visitKey]*Lane
 	endedUnbegun map[string]int64 // end times of nodes that never started
 	pauses       []Wait
 	attempts     int
 	leftOut      int
 
-	Begun, Ended int64 // of the scope; Ended 0 = active
+	Begun, Ended int64 // times of the scope; Ended is 0 if it is active
 }
 
-// New returns the timeline of the scope with this path, before the first event of its task.
+// New returns the timeline of the scope with this path. Add must get all events of the task from
+// the first one.
 func New(plan *flow.Plan, scope string) *Timeline {
 	t := &Timeline{scope: scope, open: map[visitKey]*Lane{}, endedUnbegun: map[string]int64{}}
 	if plan != nil {
@@ -90,7 +91,7 @@ func (l *Lane) LeftOut() int { return l.leftOut }
 // Known reports whether the plan has this scope.
 func (t *Timeline) Known() bool { return t.plan != nil }
 
-// Bytes returns the approximate memory size.
+// Bytes returns the approximate memory size in bytes.
 func (t *Timeline) Bytes() int { return 400*len(t.lanes) + 64*t.attempts }
 
 // Add adds the next event of the journal.
@@ -163,8 +164,8 @@ func endState(e *flow.Event) string {
 	return e.Status
 }
 
-// addOutsideEvent handles events outside the scope: a step of the scope gets an inner scope, or the
-// scope ends with an enclosing step.
+// addOutsideEvent handles events outside the scope. A step of the scope may get an inner scope, or
+// the scope may end with a step around it.
 func (t *Timeline) addOutsideEvent(e *flow.Event) {
 	switch e.Type {
 	case flow.StepEntered:
@@ -207,7 +208,7 @@ func (t *Timeline) planNode(key string) *flow.PlanNode {
 	return t.plan.Nodes[key]
 }
 
-// waitWord returns the reason for the wait of a step of this kind.
+// waitWord returns the word for the wait of a step of this kind, or "" if it does not wait.
 func waitWord(n *flow.PlanNode) string {
 	if n == nil {
 		return ""
@@ -250,7 +251,7 @@ func (t *Timeline) cancelOpen(at int64) {
 	}
 }
 
-// endLane ends a lane with all its waits and attempts. A wait that was due to end later ends now.
+// endLane ends a lane with all its waits and attempts. A wait with a later end is cut.
 func (l *Lane) endLane(at int64, state string) {
 	l.Ended, l.State = at, state
 	for i := range l.Waits {

@@ -9,14 +9,14 @@ import (
 
 // Window is the requested part of a timeline.
 type Window struct {
-	From, To int64 // Unix milliseconds; 0 = from the beginning, or to the end
-	Now      int64 // present time, for active visits
-	Bins     int   // maximal number of bins, for a lane with too many attempts to list
+	From, To int64 // Unix milliseconds; 0 for the beginning or the end
+	Now      int64 // current time, for active visits
+	Bins     int   // maximum number of bins, for a lane with too many attempts to list
 }
 
 const (
-	// MaxLanes is the number of lanes in the output; maxToldAttempts and maxToldBins are limits for
-	// all lanes together.
+	// MaxLanes is the maximum number of lanes in the output. maxToldAttempts and maxToldBins are
+	// limits for all lanes together.
 	MaxLanes        = 2000
 	maxLaneAttempts = 200 // per lane
 	maxToldAttempts = 20_000
@@ -25,7 +25,7 @@ const (
 
 // Told is the output for a window.
 type Told struct {
-	From, To int64 // the period of the output
+	From, To int64 // period of the output
 	Lanes    []LaneTold
 	Critical []int // indexes of the lanes that delayed the end of the scope, in order
 	Pauses   []Wait
@@ -40,14 +40,15 @@ type LaneTold struct {
 	BinMS    int64
 }
 
-// Bin is a period with the number of attempts that were active in it, and of those that failed.
+// Bin is a period with the number of attempts that were active in it, and the number of failed
+// attempts.
 type Bin struct {
 	At              int64
 	Running, Failed int
 }
 
-// Tell returns the output for a window. It shares the lanes with the timeline, so it must not be
-// used after the next Add.
+// Tell returns the output for a window. The output shares its lanes with the timeline, so it must
+// not be used after the next Add.
 func (t *Timeline) Tell(w Window) Told {
 	end := cmp.Or(t.Ended, max(w.Now, t.Begun))
 	told := Told{From: max(w.From, t.Begun), To: end, LeftOut: t.leftOut, Lanes: []LaneTold{},
@@ -84,7 +85,7 @@ func (t *Timeline) pausesIn(w Window, end int64) []Wait {
 	return list
 }
 
-// fillAttempts adds the attempts of each lane, or bins for a lane with many.
+// fillAttempts adds attempts to each lane, or bins to a lane with many attempts.
 func (t *Timeline) fillAttempts(told *Told, bins int, end int64) {
 	if len(told.Lanes) == 0 {
 		return
@@ -110,8 +111,8 @@ func (t *Timeline) fillAttempts(told *Told, bins int, end int64) {
 	}
 }
 
-// fillBins counts the attempts of a lane in equal periods of the visible part. Empty periods are
-// left out.
+// fillBins counts the attempts of a lane in equal periods of the visible part. Periods without
+// attempts are omitted.
 func (l *LaneTold) fillBins(told *Told, bins int, end int64) {
 	from, to := max(l.Entered, told.From), min(cmp.Or(l.Ended, end), told.To)
 	width := max((to-from+int64(bins))/int64(bins), 1)
@@ -138,8 +139,8 @@ func (l *LaneTold) fillBins(told *Told, bins int, end int64) {
 	}
 }
 
-// criticalLanes returns the lanes that delayed the end of the scope: the last one, the lane before
-// it that allowed it to start, and so on.
+// criticalLanes returns the lanes that delayed the end of the scope: the lane that ended last, the
+// lane whose end allowed it to start, and so on.
 func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 	path := map[*Lane]bool{}
 	visits := map[string][]*Lane{}
@@ -154,7 +155,7 @@ func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 		return path
 	}
 	if t.plan == nil || t.plan.Dag == nil {
-		for _, l := range t.lanes { // each one follows the one before
+		for _, l := range t.lanes { // each lane follows the lane before it
 			path[l] = true
 		}
 		return path
@@ -166,8 +167,8 @@ func (t *Timeline) criticalLanes(end int64) map[*Lane]bool {
 	return path
 }
 
-// latestBefore returns the lane that a node waited for longest. If a dependency never started, its
-// own dependencies count instead.
+// latestBefore returns the lane that a node waited for longest. For a dependency that never
+// started, the dependencies of that node count instead.
 func (t *Timeline) latestBefore(node string, entered int64, visits map[string][]*Lane, seen map[string]bool) *Lane {
 	n := t.plan.Nodes[node]
 	if n == nil || n.Dag == nil || seen[node] {
@@ -188,7 +189,7 @@ func (t *Timeline) latestBefore(node string, entered int64, visits map[string][]
 	return latest
 }
 
-// lastBefore returns the last visit that had ended by a time.
+// lastBefore returns the last visit that had ended at a time, or nil.
 func lastBefore(visits []*Lane, at int64) *Lane {
 	for _, l := range slices.Backward(visits) {
 		if l.Ended > 0 && l.Ended <= at {

@@ -5,7 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Attribute is a property of a span besides its name and times: a text, an int or true.
+// Attribute is a property of a span other than its name and times. The value is a text, an int or
+// true.
 type Attribute struct {
 	Key   string
 	Value any
@@ -43,7 +44,7 @@ func (s *Span) Attributes(task, flowName string, version int) []Attribute {
 	return all
 }
 
-// maxText is how many bytes of an error are included.
+// maxText is the maximum number of bytes of an error that are included.
 const maxText = 200
 
 // Message returns the beginning of the error of a failed span.

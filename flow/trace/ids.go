@@ -17,7 +17,7 @@ type (
 func (id ID) String() string     { return hex.EncodeToString(id[:]) }
 func (id SpanID) String() string { return hex.EncodeToString(id[:]) }
 
-// IDOf returns the trace of a task: the one that it was started in, or its own.
+// IDOf returns the trace of a task: the trace in which the task was started, or its own.
 func IDOf(task string, t *flow.Traced) (id ID) {
 	if above, _ := t.Above(); above != "" {
 		return idOf(above)
@@ -28,7 +28,7 @@ func IDOf(task string, t *flow.Traced) (id ID) {
 }
 
 func idOf(text string) (id ID) {
-	_, _ = hex.Decode(id[:], []byte(text)) // it was checked when it was read
+	_, _ = hex.Decode(id[:], []byte(text)) // valid, because it was checked when it was read
 	return id
 }
 
@@ -37,19 +37,20 @@ func spanOf(text string) (id SpanID) {
 	return id
 }
 
-// SpanOf returns the span of an attempt or, with attempt 0, of a step. The result is always the
-// same.
+// SpanOf returns the id of the span of an attempt, or with attempt 0 of a step. Equal arguments
+// give equal ids.
 func SpanOf(task string, a flow.Address) (id SpanID) {
 	h := sha256.Sum256([]byte(flow.JobID(task, a)))
 	copy(id[:], h[:])
 	return id
 }
 
-// startOf returns the span that is the ancestor of all others of a task. No visit has that number.
+// startOf returns the id of the span that is the ancestor of all other spans of a task. No visit
+// has the number -1.
 func startOf(task string) SpanID { return SpanOf(task, flow.Address{Visit: -1}) }
 
-// Parent returns the header traceparent of W3C Trace Context that the carrier of an attempt gets:
-// its spans become children of the attempt.
+// Parent returns the header traceparent of W3C Trace Context for the carrier of an attempt. With
+// this header the carrier's spans become children of the attempt.
 func Parent(task string, t *flow.Traced, a flow.Address) string {
 	flags := "-01"
 	if !t.Sampled() {
@@ -58,7 +59,7 @@ func Parent(task string, t *flow.Traced, a flow.Address) string {
 	return "00-" + IDOf(task, t).String() + "-" + SpanOf(task, a).String() + flags
 }
 
-// State returns the tracestate that belongs to Parent. It comes from the trace of the caller.
+// State returns the tracestate that belongs to Parent. It is that of the caller's trace.
 func State(t *flow.Traced) string {
 	if t == nil || t.Link {
 		return ""

@@ -9,13 +9,14 @@ import (
 // Sampling selects the tasks whose spans are always sent. The spans of all other tasks are sent
 // only if they fail.
 type Sampling struct {
-	// share of unsent traces, chosen by trace id like OpenTelemetry's TraceIDRatioBased
+	// Skip is the share of traces that are not sent. Traces are chosen by their id, like in
+	// OpenTelemetry's TraceIDRatioBased.
 	Skip  float64
-	Alone bool // Skip also applies to tasks with a sampling decision of their callers
-	Link  bool // tasks have their own traces, with links to those of their callers
+	Alone bool // Skip also applies to tasks whose callers made a sampling decision
+	Link  bool // tasks have traces of their own, with links to those of the callers
 }
 
-// Of returns the trace membership of a task that is started in trace t, or in none for nil. The
+// Of returns the relation of a task to the trace t of its caller; t is nil if there is none. The
 // result is stored with the task, so all members send all of its spans or none.
 func (s Sampling) Of(task string, t *flow.Traced) *flow.Traced {
 	var of flow.Traced

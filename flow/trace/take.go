@@ -2,18 +2,18 @@ package trace
 
 import "slices"
 
-// takenState records which spans were returned already.
+// takenState records which spans Take has already returned.
 type takenState struct {
 	toldStart, toldTask bool
 	toldOthers          int
 }
 
-// reservedForFailed is the number of spans of a task that are reserved for failures, so that late
-// failures are included even after many spans.
+// reservedForFailed is the number of spans of a task that are reserved for failures. So late
+// failures are included even after many other spans.
 const reservedForFailed = 100
 
 // Take returns the spans that have ended since the previous call. Each span is returned once,
-// except that of a task that is retried. After Take, Spans no longer returns everything.
+// except the span of a task that is retried. After Take, Spans no longer returns all spans.
 func (t *Trace) Take() []Span {
 	if t.begun == 0 {
 		return nil
@@ -37,7 +37,8 @@ func (t *Trace) Take() []Span {
 	return list
 }
 
-// countFitting returns how many of the spans, sorted by importance, may still be returned.
+// countFitting returns how many of the spans may still be returned. The spans are sorted by
+// importance.
 func (t *Trace) countFitting() int {
 	failed := 0
 	for failed < len(t.spans) && t.spans[failed].Failed {
@@ -47,8 +48,8 @@ func (t *Trace) countFitting() int {
 	return max(min(failed, left), min(len(t.spans), left-reservedForFailed), 0)
 }
 
-// Pass marks the ended spans as sent by another member, except the start span: that member may have
-// died before it sent it, and it is the ancestor of all others.
+// Pass marks the ended spans as sent by another member, except the start span. The other member may
+// have died before it sent the start span, which is the ancestor of all others.
 func (t *Trace) Pass() {
 	t.Take()
 	t.taken.toldStart = false

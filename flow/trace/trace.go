@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// MaxSpans is the largest number of spans of a task.
+	// MaxSpans is the maximum number of spans of a task.
 	MaxSpans = 1000
-	// maxUnitsInFull is the largest number of units of a step for which all attempts are included;
-	// for more units, the maxSlowAttempts slowest are.
+	// maxUnitsInFull is the maximum number of units of a step for which all attempts are included.
+	// For more units, only the maxSlowAttempts slowest attempts are included.
 	maxUnitsInFull  = 100
 	maxSlowAttempts = 20
-	// maxHeldSpans is how many active spans are kept in memory; further ones are dropped.
+	// maxHeldSpans is the maximum number of active spans in memory. Further spans are dropped.
 	maxHeldSpans = 32 * MaxSpans
 )
 
 // Kind is the span kind of OpenTelemetry.
 type Kind int
 
-// The kinds in use.
+// Kinds of spans in use.
 const (
 	Internal Kind = 1
 	Client   Kind = 3 // a worker is called or attached
@@ -39,13 +39,13 @@ const (
 // Span is a timed operation of a task. It contains no texts of users except names and the text of
 // an error.
 type Span struct {
-	ID, Parent SpanID // Parent is zero for the first span of a trace
+	ID, Parent SpanID // zero Parent for the first span of a trace
 	Trace      ID
-	Link       Link // for the first span of a task
+	Link       Link // only for the first span of a task
 	Name       string
 	Kind       Kind
 	Start, End int64 // Unix milliseconds
-	Open       bool  // active; End is the present time
+	Open       bool  // the operation is active; End is the current time
 	State      string
 	Error      string // error of a failed span
 	Failed     bool
@@ -55,15 +55,15 @@ type Span struct {
 	Worker     string
 	Member     string
 	Units      int // units of a step
-	Failures   int // failures among them
+	Failures   int // number of failed units
 	LeftOut    int // for the task: number of spans dropped beyond MaxSpans
 }
 
-// Link points to a span of another trace; Trace is zero for none.
+// Link points to a span of another trace. Trace is zero if there is no link.
 type Link struct {
 	Trace ID
 	Span  SpanID
-	State string // its tracestate
+	State string // tracestate of the other trace
 }
 
 // Trace folds a journal into spans.
@@ -77,7 +77,7 @@ type Trace struct {
 	status  string
 	err     string
 	steps   map[flow.Address]*openStep // active steps
-	spans   []Span                     // ended spans that were not taken
+	spans   []Span                     // ended spans that Take has not returned
 	held    int                        // number of active steps, and of attempts below them
 	leftOut int
 	taken   takenState
@@ -91,7 +91,7 @@ type openStep struct {
 	inside   []flow.Address
 }
 
-// New returns the trace of a task before its first event. The plan describes its nodes.
+// New returns the trace of a task before its first event. The plan describes the nodes of the task.
 func New(task string, plan *flow.Plan) *Trace {
 	return &Trace{task: task, plan: plan, steps: map[flow.Address]*openStep{}}
 }
@@ -141,7 +141,7 @@ func (t *Trace) addStep(e *flow.Event) {
 	}
 }
 
-// addInside records an inner step. It sometimes removes ended ones.
+// addInside records an inner step. From time to time it removes ended ones.
 func (st *openStep) addInside(a flow.Address, steps map[flow.Address]*openStep) {
 	if len(st.inside) > 2*len(steps) {
 		st.inside = slices.DeleteFunc(st.inside, func(a flow.Address) bool { return steps[a] == nil })
@@ -149,7 +149,7 @@ func (st *openStep) addInside(a flow.Address, steps map[flow.Address]*openStep) 
 	st.inside = append(st.inside, a)
 }
 
-// isFull reports whether no further span can be kept, and counts a dropped span if so.
+// isFull reports whether no further span can be held. If so, it counts a dropped span.
 func (t *Trace) isFull() bool {
 	if t.held < maxHeldSpans {
 		return false
@@ -158,10 +158,10 @@ func (t *Trace) isFull() bool {
 	return true
 }
 
-// Held returns how many active spans are kept.
+// Held returns the number of active spans.
 func (t *Trace) Held() int { return t.held }
 
-// Follow sets the plan for the next events. A trace that waits for events need not keep its plan.
+// Follow sets the plan for the next events. A trace without events to add need not hold its plan.
 func (t *Trace) Follow(plan *flow.Plan) { t.plan = plan }
 
 // waitNames are the span names of waiting steps.
@@ -186,7 +186,7 @@ func (t *Trace) planNode(a flow.Address) *flow.PlanNode {
 	return scope.Nodes[a.Node]
 }
 
-// stepEnded ends a step and everything active below it. A step that never started is included only
+// stepEnded ends a step and everything active below it. A step that never started gets a span only
 // if it failed.
 func (t *Trace) stepEnded(e *flow.Event) {
 	a := stepOf(e)
@@ -291,7 +291,7 @@ func (t *Trace) attemptSpan(e *flow.Event, unit int) *Span {
 	return s
 }
 
-// execOf returns the executor of a unit: branches may differ.
+// execOf returns the Exec of a unit, because branches may have different ones.
 func execOf(n *flow.PlanNode, unit int) *flow.Exec {
 	if n.Kind == flow.KindParallel && n.Each != nil && unit < len(n.Each.Branches) {
 		return &n.Each.Branches[unit].Exec
@@ -319,7 +319,7 @@ func (t *Trace) attemptEnded(st *openStep, unit int, at int64, state string) {
 	}
 }
 
-// selectAttempts returns the failed attempts of many units, and the slowest of the others.
+// selectAttempts returns the failed attempts of many units, and the slowest of the other attempts.
 func selectAttempts(attempts []Span) []Span {
 	slices.SortFunc(attempts, byWorth)
 	failed := slices.IndexFunc(attempts, func(s Span) bool { return !s.Failed })
@@ -330,14 +330,14 @@ func selectAttempts(attempts []Span) []Span {
 	return slices.Concat(attempts[:keep], attempts[failed:min(failed+maxSlowAttempts, len(attempts))])
 }
 
-// byWorth sorts by importance, for the case that spans must be dropped: failures, then steps, then
-// long spans.
+// byWorth compares spans by importance, for cases in which spans must be dropped. Failures come
+// first, then steps, then long spans.
 func byWorth(a, b Span) int {
 	return cmp.Or(boolInt(b.Failed)-boolInt(a.Failed), boolInt(a.At.Attempt > 0)-boolInt(b.At.Attempt > 0),
 		cmp.Compare(b.End-b.Start, a.End-a.Start), inTime(a, b))
 }
 
-// inTime is the order of spans in the output.
+// inTime compares spans by their order in the output.
 func inTime(a, b Span) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End), a.At.Compare(b.At), slices.Compare(a.ID[:], b.ID[:]))
 }
@@ -350,7 +350,7 @@ func boolInt(b bool) int {
 }
 
 func (t *Trace) pruneSpans() {
-	most := MaxSpans - 2 // besides the start and the task
+	most := MaxSpans - 2 // without the start and the task
 	if len(t.spans) <= most {
 		return
 	}
@@ -360,8 +360,8 @@ func (t *Trace) pruneSpans() {
 	t.spans = t.spans[:most]
 }
 
-// Spans returns the spans of the task so far, in order of their start. Active spans are marked as
-// open and end now.
+// Spans returns the spans of the task so far, in the order of their start. Active spans are marked
+// as open and end at now.
 func (t *Trace) Spans(now int64) []Span {
 	if t.begun == 0 {
 		return nil

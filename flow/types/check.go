@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Budget is the work that one check may do, in units of work. The whole budget takes less than half
+// Budget is the maximum work of one check, in units of work. The whole budget takes less than half
 // a second. One unit is:
 //
 //   - a schema applied to a value, or a choice compared;
@@ -17,7 +17,7 @@ import (
 //   - eight bytes matched with one state of a regular expression.
 const Budget = 3_000_000
 
-// maxDeep is the largest recursion depth of schemas and values during a check.
+// maxDeep is the maximum recursion depth of schemas and values during a check.
 const maxDeep = 5_000
 
 // valueCheck compares values with schemas.
@@ -57,7 +57,7 @@ func (s *evaluatedParts) addItem(i int) {
 	s.items[i] = true
 }
 
-// addParts adds the parts that another part of the schema has evaluated.
+// addParts adds the parts that another schema has evaluated.
 func (s *evaluatedParts) addParts(other *evaluatedParts) {
 	if s == nil || other == nil {
 		return
@@ -70,7 +70,7 @@ func (s *evaluatedParts) addParts(other *evaluatedParts) {
 	}
 }
 
-// spendBudget subtracts the cost of work; it returns false if not enough is left. From then on
+// spendBudget subtracts the cost of work. It returns false if not enough is left. From then on
 // every value fits, so that the check ends, and the exhausted budget is the only problem.
 func (k *valueCheck) spendBudget(cost int) bool {
 	if k.left -= cost; k.left >= 0 && !k.exhausted {
@@ -80,7 +80,7 @@ func (k *valueCheck) spendBudget(cost int) bool {
 	return false
 }
 
-// reportProblem adds a problem. It always returns false, for use as the result of the caller.
+// reportProblem adds a problem. It always returns false, so that the caller can return the result.
 func (k *valueCheck) reportProblem(at *valuePath, format string, args ...any) bool {
 	if k.quietDepth == 0 && len(k.problems) < maxProblems {
 		k.problems = append(k.problems, Problem{Path: at.pathKeys(), Msg: fmt.Sprintf(format, args...)})
@@ -95,8 +95,8 @@ func (k *valueCheck) checkQuietly(n *schemaNode, v json.RawMessage, at *valuePat
 	return k.checkValue(n, v, at, had)
 }
 
-// checkValue reports whether a value fits a schema. If had is not nil, it collects the parts that
-// the schema has evaluated.
+// checkValue reports whether a value fits a schema. If had is not nil, the parts that the schema
+// has evaluated are added to had.
 func (k *valueCheck) checkValue(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	if k.depth++; k.depth > maxDeep {
 		k.exhausted = true
@@ -156,7 +156,7 @@ func kindOf(v json.RawMessage) typeSet {
 	return isNull
 }
 
-// checkChoices compares a value with the declared choices.
+// checkChoices checks a value against the declared choices.
 func (k *valueCheck) checkChoices(n *schemaNode, v json.RawMessage, at *valuePath) bool {
 	if n.only != nil && k.spendBudget(1+len(v)/8) && !expr.Equal(n.only, v) {
 		return k.reportProblem(at, "is %s, only %s was declared", describeValue(v), shortenText(string(n.only)))
@@ -219,7 +219,7 @@ func (k *valueCheck) checkText(n *schemaNode, v json.RawMessage, at *valuePath) 
 	return fits
 }
 
-// checkCount compares a number of things with the declared limits.
+// checkCount checks a count against the declared limits. what names the counted parts.
 func (k *valueCheck) checkCount(atLeast, atMost countLimit, is int, what string, at *valuePath) bool {
 	switch {
 	case atLeast != nil && is < *atLeast:
@@ -230,7 +230,7 @@ func (k *valueCheck) checkCount(atLeast, atMost countLimit, is int, what string,
 	return true
 }
 
-// matchResult is the result of a match that may exceed the budget.
+// matchResult is the result of a match. A match may exceed the budget.
 type matchResult int
 
 const (
@@ -249,7 +249,7 @@ func (k *valueCheck) matchPattern(p *pattern, text string) matchResult {
 	return matchNo
 }
 
-// checkComposed applies the other schemas that are declared for the same value.
+// checkComposed applies all other schemas that are declared for the same value.
 func (k *valueCheck) checkComposed(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	fits := true
 	if n.ref != nil {
@@ -273,7 +273,7 @@ func (k *valueCheck) checkComposed(n *schemaNode, v json.RawMessage, at *valuePa
 	return fits
 }
 
-// checkConditional applies then or else.
+// checkConditional applies the schema then or else, depending on the schema if.
 func (k *valueCheck) checkConditional(n *schemaNode, v json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	next, noted := n.otherwise, &evaluatedParts{}
 	if k.checkQuietly(n.cond, v, at, noted) {

@@ -39,7 +39,7 @@ func (k *valueCheck) checkList(n *schemaNode, v json.RawMessage, at *valuePath, 
 	return fits
 }
 
-// checkUnique rejects repeated items.
+// checkUnique rejects a list with equal elements.
 func (k *valueCheck) checkUnique(elements []json.RawMessage, at *valuePath) bool {
 	first := make(map[string]int, len(elements))
 	for i, e := range elements {
@@ -55,7 +55,7 @@ func (k *valueCheck) checkUnique(elements []json.RawMessage, at *valuePath) bool
 	return true
 }
 
-// checkContains counts the elements that fit contains.
+// checkContains counts the elements that fit the schema contains.
 func (k *valueCheck) checkContains(n *schemaNode, elements []json.RawMessage, at *valuePath, had *evaluatedParts) bool {
 	held := 0
 	for i, e := range elements {
@@ -111,7 +111,8 @@ func (n *schemaNode) aboutFields() bool {
 		n.minFields != nil || n.maxFields != nil || n.dependentRequired != nil || n.dependentSchemas != nil
 }
 
-// fieldsOf returns the fields of an object; the last of several equal keys counts.
+// fieldsOf returns the fields of an object and their indexes by key. If a key occurs several times,
+// the last one counts.
 func fieldsOf(v json.RawMessage) (fields []expr.Member, there map[string]int) {
 	members, _ := expr.Members(v)
 	there = make(map[string]int, len(members))
@@ -138,7 +139,7 @@ func (k *valueCheck) reportMissing(n *schemaNode, name string, at *valuePath) bo
 	return k.reportProblem(at.childKey(name), "is missing: %s", what)
 }
 
-// checkField checks one field by all schemas for it.
+// checkField checks one field against all schemas that apply to it.
 func (k *valueCheck) checkField(n *schemaNode, f expr.Member, at *valuePath, had *evaluatedParts) bool {
 	fits, known := true, false
 	at = at.childKey(f.Key)
@@ -162,7 +163,7 @@ func (k *valueCheck) checkField(n *schemaNode, f expr.Member, at *valuePath, had
 	return fits
 }
 
-// checkUndeclared checks a field that is not declared.
+// checkUndeclared checks a field that is not declared against the schema for such fields.
 func (k *valueCheck) checkUndeclared(n, of *schemaNode, f expr.Member, at *valuePath) bool {
 	if !of.never {
 		return k.checkValue(of, f.Value, at, nil)

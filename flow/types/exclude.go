@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Excludes reports whether a fitting value cannot have a value of this kind at a path; then it also
-// returns the name of the declared type. Elements of lists are [2].
+// Excludes reports whether a fitting value can never have a value of this kind at a path. In that
+// case it also returns the name of the declared type. An element of a list is written as [2].
 func (in *Inputs) Excludes(path []string, kind expr.Kind) (declared string, excluded bool) {
 	if in == nil {
 		return "", false
@@ -32,11 +32,11 @@ func (in *Inputs) Excludes(path []string, kind expr.Kind) (declared string, excl
 	return at[0].typeName(), true
 }
 
-// kindsOf maps kinds of values to the types that they may have.
+// kindsOf maps kinds of values to the types that such values may have.
 var kindsOf = map[expr.Kind]typeSet{expr.KindNull: isNull, expr.KindBool: isBool,
 	expr.KindNumber: isNumeric, expr.KindString: isText, expr.KindArray: isList, expr.KindObject: isObject}
 
-// mayBe reports whether a value of a kind may fit a schema, judged by its types, its choices and
+// mayBe reports whether a value of a kind may fit a schema. It considers types and choices, also
 // those of its parts.
 func (n *schemaNode) mayBe(kind expr.Kind, seen map[*schemaNode]bool) bool {
 	if seen[n] {

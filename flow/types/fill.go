@@ -7,13 +7,14 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// filler fills in defaults for missing values. It changes no byte of a value that lacks nothing.
+// filler fills in defaults for missing values. A value that lacks nothing stays byte for byte the
+// same.
 type filler struct {
-	left  int // bytes that it may still write; negative after it has given up
-	steps int // of work done
+	left  int // number of bytes that may still be written; negative after that
+	steps int // units of work so far
 }
 
-// maxFilled is the largest depth in which defaults are filled in.
+// maxFilled is the maximum depth at which defaults are filled in.
 const maxFilled = 100
 
 // defaultParts returns the schemas whose defaults apply to a value or to its parts.

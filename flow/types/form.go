@@ -10,10 +10,10 @@ import (
 )
 
 // formReader converts forms to a schema. It records the origin of each part, so that problems of
-// the schema are reported at the place in the user's text.
+// the schema are reported at their place in the user's text.
 type formReader struct {
 	problems []Problem
-	// origins of parts of the schema in the text, by their place in the schema
+	// origins maps places in the schema to their origins in the text.
 	origins map[string][]string
 }
 
@@ -52,7 +52,7 @@ func (f *formReader) writtenPath(path []string) []string {
 }
 
 // mergeProblems returns the problems of the forms and of the resulting schema, at their origins. If
-// a form itself is wrong, further problems of that part are left out.
+// a form itself is wrong, further problems of that part are omitted.
 func (f *formReader) mergeProblems(schema []Problem) []Problem {
 	all := f.problems
 	for _, p := range schema {
@@ -64,12 +64,12 @@ func (f *formReader) mergeProblems(schema []Problem) []Problem {
 	return all[:min(len(all), maxProblems)]
 }
 
-// isWithin reports whether a place is another one or inside it.
+// isWithin reports whether a place is equal to another place or inside it.
 func isWithin(path, of []string) bool {
 	return len(path) >= len(of) && slices.Equal(path[:len(of)], of)
 }
 
-// isSchema reports whether the inputs are written as one JSON Schema, and not one by one.
+// isSchema reports whether the inputs are written as one JSON Schema, and not input by input.
 func isSchema(raw json.RawMessage) bool {
 	if _, says := expr.Field(raw, "$schema"); says {
 		return true
@@ -80,8 +80,8 @@ func isSchema(raw json.RawMessage) bool {
 	return kind == "object" && expr.KindOf(properties) == expr.KindObject
 }
 
-// readSchema returns a schema that was written as one. It rejects undeclared fields, unless the
-// schema allows them.
+// readSchema returns inputs that were written as one schema. Undeclared fields are rejected, unless
+// the schema allows them.
 func (f *formReader) readSchema(raw json.RawMessage) json.RawMessage {
 	of, _ := expr.Field(raw, "type")
 	if kind, _ := expr.String(of); kind != "object" {
@@ -95,7 +95,7 @@ func (f *formReader) readSchema(raw json.RawMessage) json.RawMessage {
 	return expr.Merge(raw, jsonObject{{"unevaluatedProperties", json.RawMessage("false")}}.toJSON())
 }
 
-// readFields returns the schema of an object of forms, by name.
+// readFields returns the schema for an object that maps names to forms.
 func (f *formReader) readFields(raw json.RawMessage, at func(name string) formPlace) jsonObject {
 	var properties jsonObject
 	var required []json.RawMessage
@@ -117,7 +117,7 @@ func (f *formReader) readFields(raw json.RawMessage, at func(name string) formPl
 	return o.withMember("additionalProperties", json.RawMessage("false"))
 }
 
-// checkName checks that a reference can name an input.
+// checkName rejects a name that no reference can contain.
 func (f *formReader) checkName(name string, at formPlace) {
 	if name == "" || len(name) > 256 || strings.ContainsAny(name, ".[]") {
 		f.addProblem(at, "%q is no name: one has 1 to 256 bytes and no dots or brackets, so that $params.NAME finds it", shortenText(name))
@@ -157,7 +157,7 @@ func (f *formReader) readShortForm(text string, at formPlace) (of jsonObject, op
 	return of, s.optional || s.fallback != nil
 }
 
-// readListForm reads [form], a list of elements of that form.
+// readListForm reads [form], which means a list of elements of that form.
 func (f *formReader) readListForm(raw json.RawMessage, at formPlace) jsonObject {
 	elements, _ := expr.Elements(raw)
 	if len(elements) != 1 {
@@ -173,7 +173,7 @@ func (f *formReader) readListForm(raw json.RawMessage, at formPlace) jsonObject 
 	return jsonObject{{"type", quoteText("array")}, {"items", of.toJSON()}}
 }
 
-// readLongForm reads a form that is an object: a JSON Schema with additional words of ours.
+// readLongForm reads a form that is an object: a JSON Schema with additional words.
 func (f *formReader) readLongForm(raw json.RawMessage, at formPlace) (of jsonObject, optional bool) {
 	members, _ := expr.Members(raw)
 	slices.SortStableFunc(members, func(a, b expr.Member) int { return keyRank(a.Key) - keyRank(b.Key) })
@@ -206,7 +206,7 @@ func (f *formReader) readLongForm(raw json.RawMessage, at formPlace) (of jsonObj
 	return of, optional
 }
 
-// keyRank sorts a type before the keys that depend on it.
+// keyRank sorts the key type before the keys that depend on it.
 func keyRank(key string) int {
 	if key == "type" {
 		return 0
@@ -214,7 +214,7 @@ func keyRank(key string) int {
 	return 1
 }
 
-// readTyped reads the type of a long form, which may be a short form itself.
+// readTyped reads the type of a long form. The type may be a short form itself.
 func (f *formReader) readTyped(raw json.RawMessage, of jsonObject, at formPlace) (typed jsonObject, optional bool) {
 	text, ok := expr.String(raw)
 	if !ok {
@@ -241,7 +241,7 @@ func (f *formReader) readOptional(m expr.Member, at formPlace) bool {
 	return false
 }
 
-// boundSuffixes complete min and max to the keywords of a type.
+// boundSuffixes completes min and max to the keywords of a type.
 var boundSuffixes = map[string]string{"integer": "imum", "number": "imum", "string": "Length", "array": "Items"}
 
 func (f *formReader) readBound(m expr.Member, of jsonObject, at formPlace) jsonObject {
@@ -255,7 +255,7 @@ func (f *formReader) readBound(m expr.Member, of jsonObject, at formPlace) jsonO
 	return of.withMember(name, m.Value)
 }
 
-// readNested reads the fields of an object.
+// readNested reads the key fields of an object.
 func (f *formReader) readNested(raw json.RawMessage, of jsonObject, at formPlace) jsonObject {
 	if kind := expr.KindOf(raw); kind != expr.KindObject {
 		f.addProblem(at.keyPlace("fields"), "must be an object of names and types, is %s", kind)

@@ -30,7 +30,7 @@ func (c *compiler) readKeyword(n *schemaNode, m expr.Member, path []string) {
 	}
 }
 
-// refusedKeywords are unsupported keywords that would change the meaning of a schema.
+// refusedKeywords maps unsupported keywords to messages. Each would change the meaning of a schema.
 var refusedKeywords = map[string]string{
 	"$dynamicRef": "is not understood: write $ref", "$dynamicAnchor": "is not understood: write $anchor",
 	"$recursiveRef": "belongs to an older draft: write $ref", "$recursiveAnchor": "belongs to an older draft: write $anchor",
@@ -42,7 +42,7 @@ var refusedKeywords = map[string]string{
 // keywordReader reads the value of a keyword.
 type keywordReader func(c *compiler, n *schemaNode, v json.RawMessage, at []string)
 
-// keywords of the standard; annotations have no reader.
+// keywords maps the keywords of the standard to their readers. Annotations have no reader.
 var keywords map[string]keywordReader
 
 var keywordNames []string
@@ -166,7 +166,7 @@ func (c *compiler) readTexts(v json.RawMessage, at []string) []string {
 	return list
 }
 
-// checkDialect accepts only the supported draft.
+// checkDialect rejects schemas of any draft but the supported one.
 func (c *compiler) checkDialect(_ *schemaNode, v json.RawMessage, at []string) {
 	text := c.readText(v, at)
 	const draft = "json-schema.org/draft/2020-12/schema"
@@ -193,7 +193,7 @@ func (c *compiler) addAnchor(n *schemaNode, v json.RawMessage, at []string) {
 	c.anchors[name] = n
 }
 
-// eachOf calls do for each schema of an object.
+// eachOf calls do for each schema in an object.
 func (c *compiler) eachOf(v json.RawMessage, at []string, do func(name string, n *schemaNode, at []string)) {
 	if !c.expectKind(v, expr.KindObject, at) {
 		return
@@ -243,7 +243,7 @@ func (c *compiler) dependentRequired(n *schemaNode, v json.RawMessage, at []stri
 	}
 }
 
-// kindsByName are the types by name, ours and those of the standard.
+// kindsByName maps names of types to types: our names and those of the standard.
 var kindsByName = map[string]typeSet{
 	"null": isNull, "boolean": isBool, "bool": isBool, "integer": isInt, "int": isInt, "number": isNumeric,
 	"string": isText, "text": isText, "array": isList, "list": isList, "object": isObject,
@@ -289,21 +289,22 @@ func (c *compiler) compileRegex(text string, at []string) *pattern {
 	return &pattern{compiled, states}
 }
 
-// numberBound is a number that limits others.
+// numberBound is a minimum, a maximum or a divisor of numbers.
 type numberBound struct {
 	*big.Rat
 	text string
 }
 
-// compareTo compares a value with the bound: -1 if the value is smaller.
+// compareTo compares a value with the bound. It returns -1 if the value is smaller.
 func (b *numberBound) compareTo(v json.RawMessage) int {
 	return expr.CompareNumbers(v, json.RawMessage(b.text))
 }
 
-// maxDigits limits the numbers that are compared exactly, in digits and in powers of ten.
+// maxDigits is the maximum size of numbers that are compared exactly, in digits and in powers of
+// ten.
 const maxDigits = 400
 
-// exactNumber returns a number as a fraction; nil if it is not a number, or too large.
+// exactNumber returns a number as a fraction, or nil if v is not a number or too large.
 func exactNumber(v json.RawMessage) *big.Rat {
 	text := strings.TrimSpace(string(v))
 	if len(text) > maxDigits || expr.KindOf(v) != expr.KindNumber {

@@ -2,14 +2,14 @@ package types
 
 import "strings"
 
-// mostNames is the largest number of names for a comparison, and longestName the largest length of
+// mostNames is the maximum number of names for a comparison, and longestName the maximum length of
 // the word in bytes. Each comparison takes a few microseconds.
 const (
 	mostNames   = 500
 	longestName = 40
 )
 
-// Nearest returns the name that a word probably misspells, or "".
+// Nearest returns the name that a word probably misspells, or "" if no name is close.
 func Nearest(word string, names []string) string {
 	if len(word) > longestName || len(names) > mostNames {
 		return ""
@@ -31,13 +31,13 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// normalizeWord returns a word without differences in case, hyphens and underscores.
+// normalizeWord returns a word in lower case, without hyphens and underscores.
 func normalizeWord(word string) string {
 	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(word))
 }
 
-// editDistance returns how many bytes must be added, dropped, changed or swapped with their
-// neighbor to turn one word into the other.
+// editDistance returns the number of edits that turn one word into the other. An edit adds, drops
+// or changes a byte, or swaps two neighbors.
 func editDistance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Problem is a problem with its place: the keys that lead there, with elements of lists as [2].
+// Problem is a problem with its place: the keys that lead there. An element of a list is written as
+// [2].
 type Problem struct {
 	Path    []string
 	Msg     string
-	Warning bool // it may be intended
+	Warning bool // the problem may be intended
 }
 
 // Where returns the place as a reference, such as $params.items[2].sku.
@@ -47,7 +48,7 @@ func isWord(key string) bool {
 	return utf8.RuneCountInString(key) <= 256 && wordPattern.MatchString(key)
 }
 
-// Problems are all known problems of a value.
+// Problems lists all known problems of a value.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -61,10 +62,10 @@ func (p Problems) Error() string {
 	return fmt.Sprintf("%d inputs do not fit: %s", len(texts), strings.Join(texts, "; "))
 }
 
-// maxProblems is how many problems are reported at once.
+// maxProblems is the maximum number of problems that are reported at once.
 const maxProblems = 100
 
-// childPath returns a path with one more key; it does not change path.
+// childPath returns a path with one more key. It does not change path.
 func childPath(path []string, key string) []string { return append(path[:len(path):len(path)], key) }
 
 func indexText(i int) string { return fmt.Sprintf("[%d]", i) }
@@ -78,7 +79,8 @@ func shortenText(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// valuePath is a path during a check: a key or a list index, and the parent path. The root is nil.
+// valuePath is a path during a check: a key or a list index, and the parent path. The root path is
+// nil.
 type valuePath struct {
 	parent *valuePath
 	name   string

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Reaches reports whether a path may lead to a value in a fitting value: it returns "" if so,
-// otherwise the problem. Elements of lists are [2].
+// Reaches returns "" if a path may lead to a value in a fitting value, and the problem otherwise.
+// An element of a list is written as [2].
 func (in *Inputs) Reaches(path []string) (wrong string) {
 	if in == nil {
 		return ""
@@ -47,7 +47,7 @@ func unreachedText(before []string, key string, at []*schemaNode, names []string
 	return fmt.Sprintf("%s is not declared among %s: there is %s", shortenText(key), holder, someOf(names))
 }
 
-// withApplied returns the schemas together with all schemas that apply to the same value.
+// withApplied returns the given schemas with all schemas that apply to the same value.
 func withApplied(list []*schemaNode) []*schemaNode {
 	seen := map[*schemaNode]bool{}
 	var all []*schemaNode
@@ -63,7 +63,8 @@ func withApplied(list []*schemaNode) []*schemaNode {
 	return all
 }
 
-// fieldSchemas returns the schemas of a field, and whether undeclared fields are allowed.
+// fieldSchemas returns the schemas of a field. open reports whether undeclared fields are allowed,
+// and names are the declared ones.
 func fieldSchemas(list []*schemaNode, key string) (found []*schemaNode, open bool, names []string) {
 	closed := false
 	for _, n := range withApplied(list) {

@@ -24,7 +24,7 @@ func describeValue(v json.RawMessage) string {
 	return shortenText(strings.TrimSpace(string(v)))
 }
 
-// kindNames are the names of types, in the order of messages.
+// kindNames lists the names of types, in the order in which messages use them.
 var kindNames = []struct {
 	typeSet
 	name, article string
@@ -33,7 +33,7 @@ var kindNames = []struct {
 	{isList, "list", "a "}, {isObject, "object", "an "}, {isNull, "null", ""},
 }
 
-// typeName returns the declared type, with its article.
+// typeName returns the name of the declared type, with an article.
 func (n *schemaNode) typeName() string {
 	switch {
 	case n.types == 0 && n.choices != nil:
@@ -54,7 +54,7 @@ func (n *schemaNode) typeName() string {
 	return strings.Join(names, " or ")
 }
 
-// shortType returns the declared type in the words of short forms.
+// shortType returns the declared type in the notation of short forms.
 func (n *schemaNode) shortType() string {
 	switch {
 	case n.types == 0 && n.choices != nil:
@@ -93,8 +93,8 @@ func (n *schemaNode) choicesAs(text func(json.RawMessage) string) []string {
 	return names
 }
 
-// bareText returns a value in the notation of short forms: a text without quotes, unless it would
-// be ambiguous.
+// bareText returns a value in the notation of short forms. A text has no quotes, unless it would be
+// ambiguous.
 func bareText(v json.RawMessage) string {
 	text, ok := expr.String(v)
 	if !ok || text == "" || text != strings.TrimSpace(text) || strings.ContainsAny(text, "\"|()\n") {
@@ -103,7 +103,8 @@ func bareText(v json.RawMessage) string {
 	return text
 }
 
-// alternativesText returns the types of the alternatives of a value.
+// alternativesText returns the types of the alternatives of a value, or "" if they have no short
+// description.
 func alternativesText(list []*schemaNode) string {
 	var names []string
 	for _, n := range list {

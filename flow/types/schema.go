@@ -18,17 +18,17 @@ const (
 	maxNodes  = 2_000    // nested schemas, in total
 	maxNested = 100
 
-	maxDefaultSteps = 100_000 // units of work to fill in a default
+	maxDefaultSteps = 100_000 // maximum work to fill in a default
 )
 
 // schemaNode is a compiled schema. Fields for absent keywords are zero.
 type schemaNode struct {
-	never        bool // the schema is false
+	never        bool // the schema is false, so no value fits
 	types        typeSet
-	choices      []json.RawMessage // enum; nil = any value
-	only         json.RawMessage   // const; nil = any value
+	choices      []json.RawMessage // enum; nil for any value
+	only         json.RawMessage   // const; nil for any value
 	defaultValue json.RawMessage
-	hasDefaults  bool // a part of it has a default
+	hasDefaults  bool // a part of the schema has a default
 
 	ref, not, cond, then, otherwise *schemaNode
 	all, any, one                   []*schemaNode
@@ -44,7 +44,7 @@ type schemaNode struct {
 	unique                   bool
 	unevaluatedItems         *schemaNode
 	properties               map[string]*schemaNode
-	names                    []string // names of properties, in the order written
+	names                    []string // names of properties, in written order
 	required                 []string
 	patterns                 []patternNode
 	additional               *schemaNode
@@ -57,7 +57,7 @@ type schemaNode struct {
 	description string
 }
 
-// typeSet is a set of types; 0 = all.
+// typeSet is a set of types. 0 means all types.
 type typeSet uint8
 
 const (
@@ -72,7 +72,7 @@ const (
 
 const isNumeric = isInt | isFloat
 
-// countLimit is a limit on a count; a pointer, because 0 is a valid limit.
+// countLimit is a limit on a count. It is a pointer because 0 is a valid limit.
 type countLimit *int
 
 // pattern is a regular expression.
@@ -89,7 +89,7 @@ type patternNode struct {
 // compiler compiles a schema to nodes.
 type compiler struct {
 	root     json.RawMessage
-	nodes    map[string]*schemaNode // by JSON pointer
+	nodes    map[string]*schemaNode // compiled schemas by JSON pointer
 	anchors  map[string]*schemaNode
 	refs     []schemaRef
 	left     int // number of further nodes allowed
@@ -103,7 +103,7 @@ type schemaRef struct {
 	path []string
 }
 
-// compileSchema compiles a schema; it returns nil for a schema that is too large.
+// compileSchema compiles a schema. It returns nil if the schema is too large.
 func compileSchema(text json.RawMessage) (*schemaNode, []Problem) {
 	c := &compiler{root: text, nodes: map[string]*schemaNode{}, anchors: map[string]*schemaNode{}, left: maxNodes}
 	if len(text) > maxSchema {
@@ -130,7 +130,7 @@ func (c *compiler) addProblem(p Problem) {
 	}
 }
 
-// compileNode compiles a schema, once per place.
+// compileNode compiles the schema at a place. Each place is compiled once.
 func (c *compiler) compileNode(raw json.RawMessage, path []string) *schemaNode {
 	pointer := pointerOf(path)
 	if n := c.nodes[pointer]; n != nil {
@@ -209,7 +209,7 @@ func (c *compiler) resolvePointer(r schemaRef, pointer string) {
 	r.from.ref = c.compileNode(v, path)
 }
 
-// finishNodes checks properties of the whole schema: circular references and defaults.
+// finishNodes checks the whole schema for circular references and invalid defaults.
 func (c *compiler) finishNodes() {
 	pointers := make([]string, 0, len(c.nodes))
 	for pointer := range c.nodes {
@@ -247,8 +247,8 @@ func pathOf(pointer string) []string {
 	return path
 }
 
-// checkDefault rejects a default that does not fit, or that grows without end when its own missing
-// values are filled in.
+// checkDefault rejects a default that does not fit. It also rejects a default that would grow
+// without end when its own missing values are filled in.
 func (c *compiler) checkDefault(n *schemaNode, path []string) {
 	path = childPath(path, "default")
 	f := filler{left: maxSchema, steps: Budget - maxDefaultSteps}
@@ -265,7 +265,7 @@ func (c *compiler) checkDefault(n *schemaNode, path []string) {
 	n.defaultValue = v
 }
 
-// appliedParts returns the schemas that apply to the same value as this one.
+// appliedParts returns the other schemas that apply to the same value as n.
 func (n *schemaNode) appliedParts() []*schemaNode {
 	list := slices.Concat(n.all, n.any, n.one)
 	for _, other := range []*schemaNode{n.ref, n.not, n.cond, n.then, n.otherwise} {
@@ -279,8 +279,8 @@ func (n *schemaNode) appliedParts() []*schemaNode {
 	return list
 }
 
-// isCircular reports whether a schema leads back to itself for the same value. seen is 1 for a node
-// in progress, 2 for a finished one.
+// isCircular reports whether a schema applies itself to the same value again. seen is 1 for a
+// schema in progress, and 2 for a finished one.
 func (n *schemaNode) isCircular(seen map[*schemaNode]int) bool {
 	if seen[n] > 0 {
 		return seen[n] == 1

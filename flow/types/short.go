@@ -15,14 +15,14 @@ var typeWords = map[string]string{
 	"string": "string", "integer": "integer", "boolean": "boolean", "array": "array",
 }
 
-// proposedTypes are the names of types that messages suggest.
+// proposedTypes are the names of types that error messages suggest.
 var proposedTypes = []string{"text", "int", "number", "bool", "list", "object", "any", "optional"}
 
 // shortForm is a parsed short form.
 type shortForm struct {
-	schema      jsonObject // without default and description
+	schema      jsonObject // schema without default and description
 	optional    bool
-	fallback    json.RawMessage // the default; nil = none
+	fallback    json.RawMessage // the default; nil if none
 	description string
 }
 
@@ -45,10 +45,10 @@ func readShort(text string) (s shortForm, err error) {
 	return s, err
 }
 
-// maxListOf is how deep lists may nest in a short form.
+// maxListOf is the maximum nesting of lists in a short form.
 const maxListOf = 10
 
-// readType reads a TYPE.
+// readType parses the TYPE of a short form.
 func readType(name string, depth int) (jsonObject, error) {
 	if of, ok := strings.CutPrefix(name, "list of "); ok {
 		if depth == maxListOf {
@@ -81,7 +81,7 @@ func readType(name string, depth int) (jsonObject, error) {
 
 const proposals = "text, int, number, bool, object, any, list of text, one of a | b, or optional before it"
 
-// readChoices reads `a | b | c`: numbers if all of them are, else texts.
+// readChoices parses `a | b | c`. The choices are numbers if all of them are numbers, else texts.
 func readChoices(list string) (jsonObject, error) {
 	var texts []string
 	for choice := range strings.SplitSeq(list, "|") {
@@ -107,8 +107,7 @@ func isNumber(text string) bool {
 	return expr.KindOf(raw) == expr.KindNumber && expr.Valid(raw)
 }
 
-// readDefault reads a default by its type: for a text it is the text itself, without quotes around
-// it.
+// readDefault parses a default according to its type. The default of a text needs no quotes.
 func (o jsonObject) readDefault(text string) (json.RawMessage, error) {
 	raw := json.RawMessage(text)
 	kind, _ := expr.String(o.valueOf("type"))
@@ -123,7 +122,7 @@ func (o jsonObject) readDefault(text string) (json.RawMessage, error) {
 	return nil, fmt.Errorf("the default %q is no JSON", shortenText(text))
 }
 
-// literalText returns a text as JSON; quotes around the text are allowed.
+// literalText returns a text as JSON. The text may have quotes around it.
 func literalText(text string) json.RawMessage {
 	if raw := json.RawMessage(text); expr.KindOf(raw) == expr.KindString && expr.Valid(raw) {
 		return expr.Compact(raw)
@@ -134,7 +133,7 @@ func literalText(text string) json.RawMessage {
 // jsonObject is a JSON object under construction.
 type jsonObject []objectMember
 
-// objectMember is a key of a jsonObject.
+// objectMember is a key of a jsonObject, with its value.
 type objectMember struct {
 	key   string
 	value json.RawMessage
@@ -151,7 +150,7 @@ func (o jsonObject) valueOf(key string) json.RawMessage {
 	return nil
 }
 
-// withMember sets the value of a key; it replaces an earlier value.
+// withMember returns the object with the value of a key set or replaced.
 func (o jsonObject) withMember(key string, v json.RawMessage) jsonObject {
 	for i := range o {
 		if o[i].key == key {

@@ -4,8 +4,8 @@ import (
 	"regexp"
 )
 
-// timePatterns are the text types for dates, and their patterns: a day; a day and time without an
-// offset; the same with an offset or Z; the same with Z.
+// timePatterns maps the text types for dates to their patterns: a day, a day and time without an
+// offset, the same with an offset or Z, and the same with Z.
 var timePatterns = map[string]string{
 	"date":          `^` + dayPattern + `$`,
 	"datetime_notz": `^` + dayPattern + clockPattern + `$`,
@@ -26,8 +26,8 @@ var timeForms = func() map[string]*regexp.Regexp {
 	return forms
 }()
 
-// IsTime reports whether a text has the type date, datetime_notz, datetime_tz or datetime_utc. A
-// datetime_utc is also a datetime_tz.
+// IsTime reports whether a text is valid for the type date, datetime_notz, datetime_tz or
+// datetime_utc. Every datetime_utc is also a datetime_tz.
 func IsTime(name, text string) bool {
 	form := timeForms[name]
 	return form != nil && form.MatchString(text)

@@ -16,7 +16,7 @@ type Inputs struct {
 // Input is a declared input, for display.
 type Input struct {
 	Name        string          `json:"name"`
-	Type        string          `json:"type"` // in the words of short forms, if possible
+	Type        string          `json:"type"` // in the notation of short forms, if possible
 	Required    bool            `json:"required,omitempty"`
 	Default     json.RawMessage `json:"default,omitempty"`
 	Description string          `json:"description,omitempty"`
@@ -38,11 +38,11 @@ func (i Input) String() string {
 	return text
 }
 
-// DefaultText returns the default in the notation of short forms; "" if there is none.
+// DefaultText returns the default in the notation of short forms.
 func (i Input) DefaultText() string { return shortenText(bareText(i.Default)) }
 
-// Named returns inputs with only their names, for further checks after Read has found problems:
-// declared names exist, with any type. It returns nil if even the names are unknown.
+// Named returns inputs that accept any type for the declared names. It serves further checks after
+// Read has found problems. It returns nil if even the names are unknown.
 func Named(raw json.RawMessage) *Inputs {
 	if isSchema(raw) {
 		raw, _ = expr.Field(raw, "properties")
@@ -59,8 +59,8 @@ func Named(raw json.RawMessage) *Inputs {
 	return &Inputs{root: root}
 }
 
-// Read reads declared inputs: an object of forms by name, or one JSON Schema. raw must be valid
-// JSON. All problems are reported with their places in it; the inputs are nil if one of the
+// Read parses declared inputs: an object that maps names to forms, or one JSON Schema. raw must be
+// valid JSON. All problems are returned with their places. The inputs are nil if one of the
 // problems is an error.
 func Read(raw json.RawMessage) (*Inputs, []Problem) {
 	if kind := expr.KindOf(raw); kind != expr.KindObject {
@@ -81,7 +81,7 @@ func Read(raw json.RawMessage) (*Inputs, []Problem) {
 	return &Inputs{text, root}, problems
 }
 
-// Schema returns the JSON Schema of the inputs, which Read also accepts.
+// Schema returns the JSON Schema of the inputs. Read accepts it, too.
 func (in *Inputs) Schema() json.RawMessage {
 	if in == nil {
 		return nil
@@ -97,8 +97,9 @@ func (in *Inputs) Size() int {
 	return 20 * len(in.text)
 }
 
-// Check compares the params of a task with the declared inputs. filled is the params with defaults
-// filled in; missing params are {}. problems are all problems. A nil Inputs accepts anything.
+// Check compares the params of a task with the declared inputs. Missing params count as {}. filled
+// is the params with defaults filled in, and problems lists all problems. A nil Inputs accepts
+// anything.
 func (in *Inputs) Check(params json.RawMessage) (filled json.RawMessage, problems Problems) {
 	if in == nil {
 		return params, nil
@@ -119,16 +120,16 @@ func (in *Inputs) Check(params json.RawMessage) (filled json.RawMessage, problem
 	return filled, k.problems
 }
 
-// maxWritten limits the bytes that filling in may write.
+// maxWritten is the maximum number of bytes that filling in defaults may write.
 const maxWritten = 64 << 20
 
-// Fill returns params with the defaults filled in; params that do not fit are returned as they are.
+// Fill returns params with the defaults filled in. Params that do not fit are returned unchanged.
 func (in *Inputs) Fill(params json.RawMessage) json.RawMessage {
 	filled, _ := in.Check(params)
 	return filled
 }
 
-// Only removes undeclared fields, for values that other readers also see.
+// Only returns params without undeclared fields. It is for values that other readers see, too.
 func (in *Inputs) Only(params json.RawMessage) json.RawMessage {
 	if in == nil || in.root.isOpen() {
 		return params
@@ -149,7 +150,7 @@ func (in *Inputs) Only(params json.RawMessage) json.RawMessage {
 	return kept.toJSON()
 }
 
-// List returns the inputs that are declared by name, in the order written.
+// List returns the inputs that are declared by name, in written order.
 func (in *Inputs) List() []Input {
 	list := []Input{}
 	if in == nil {
@@ -163,8 +164,9 @@ func (in *Inputs) List() []Input {
 	return list
 }
 
-// Text returns the value of a text that a person entered for an input: an input declared as text
-// keeps it, without quotes around it. Otherwise the text is JSON or, if it is not valid, a text.
+// Text converts a text that a person entered for an input to a value. For an input of type text,
+// the value is the text, without quotes around it. For other inputs the text is parsed as JSON; if
+// that fails, the value is the text.
 func (in *Inputs) Text(name, text string) json.RawMessage {
 	raw := json.RawMessage(text)
 	if in != nil {
@@ -178,7 +180,7 @@ func (in *Inputs) Text(name, text string) json.RawMessage {
 	return expr.Quote(text)
 }
 
-// onlyText reports whether only texts, and perhaps null, fit.
+// onlyText reports whether only texts fit, and perhaps null.
 func (n *schemaNode) onlyText(depth int) bool {
 	switch {
 	case n.types != 0:

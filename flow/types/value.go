@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// Form is the declared type of one value. It is immutable; a nil Form accepts anything.
+// Form is the declared type of one value. It is immutable. A nil Form accepts anything.
 type Form struct {
 	text json.RawMessage // the JSON Schema
 	root *schemaNode
 }
 
-// ReadForm reads a declared type: a name such as int or list of text, [TYPE], or an object in our
-// words or those of JSON Schema. The form is nil for empty input, and if one of the problems is an
-// error.
+// ReadForm parses a declared type: a name such as int or list of text, [TYPE], or an object with
+// the keys of long forms or JSON Schema. The form is nil for empty input, and if one of the
+// problems is an error.
 func ReadForm(raw json.RawMessage) (*Form, []Problem) {
 	if len(raw) == 0 || expr.KindOf(raw) == expr.KindNull {
 		return nil, nil
@@ -58,7 +58,8 @@ func (f *Form) Check(v json.RawMessage) Problems {
 	return k.problems
 }
 
-// Below returns the problems in one line; their places begin with a name such as output.
+// Below returns the problems in one line. name replaces the beginning of their places, such as
+// output.
 func (p Problems) Below(name string) string {
 	const most = 5
 	var texts []string

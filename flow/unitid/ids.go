@@ -23,14 +23,15 @@ const (
 	taskBits = unitBits + nodeBits
 )
 
-// RunID returns the id of a run that is derived from another UUID.
+// RunID returns the id of a run. It derives from another UUID, with the last bits cleared.
 func RunID(id uuid.UUID) string {
 	low := binary.BigEndian.Uint64(id[8:])
 	binary.BigEndian.PutUint64(id[8:], low&^(1<<taskBits-1))
 	return id.String()
 }
 
-// TaskID returns the id of a unit of a node. It is not a UUID if the run's id was chosen elsewhere.
+// TaskID returns the id of a unit of a node. The id is not a UUID if the run's id was not made by
+// RunID.
 func TaskID(run string, node, unit int) string {
 	id, err := uuid.Parse(run)
 	low := binary.BigEndian.Uint64(id[8:])
@@ -41,7 +42,7 @@ func TaskID(run string, node, unit int) string {
 	return id.String()
 }
 
-// ParseTaskID is the inverse of TaskID.
+// ParseTaskID splits an id that TaskID returned.
 func ParseTaskID(text string) (run string, node, unit int, err error) {
 	if parts := strings.Split(text, "."); len(parts) == 3 {
 		node, err = strconv.Atoi(parts[1])
