@@ -9,19 +9,19 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Options of Approve and of Ask.
+// questionOptions are the options of Approve and Ask.
 var questionOptions = []string{"Within", "Text", "Show", "Assign"}
 
-// Approve asks a person for a decision and waits for it. It returns true if that is neither false
-// nor the action "rejected".
+// Approve asks a person for a decision and waits for it. It returns false if the decision is false
+// or the action "rejected", and true for any other decision.
 func Approve(f *Flow, name string, options ...Option) (bool, error) {
 	raw, err := f.b.Await(conversation.Approval, name, name, optionsOf("Approve", options, questionOptions...))
 	return err == nil && string(raw) != "false" && string(raw) != `"rejected"`, err
 }
 
 // Ask asks a person to fill in a form with the fields of T, which is a struct, and waits for the
-// answer. Answers that do not fit are refused. A signal with the name of the question is an answer,
-// too, and is not checked.
+// answer. An answer that does not fit is rejected. A signal with the name of the question also
+// counts as an answer, and is not checked.
 func Ask[T any](f *Flow, name string, options ...Option) (T, error) {
 	form, err := job.InputSchema(reflect.TypeFor[T]())
 	if err == nil && form == nil {
@@ -41,7 +41,7 @@ func Text(text string) Option {
 	return Option{"Text", func(o *conversation.Options) { o.SetQuestion().Text = text }}
 }
 
-// Show shows a value with a label beside an Approve or an Ask.
+// Show adds a labeled value to an Approve or an Ask.
 func Show(label string, value any) Option {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -53,7 +53,7 @@ func Show(label string, value any) Option {
 	}}
 }
 
-// Assign names the people that should decide an Approve or an Ask. Others may, too.
+// Assign names the people who should decide an Approve or an Ask. Other people may decide, too.
 func Assign(people ...string) Option {
 	return Option{"Assign", func(o *conversation.Options) { o.SetQuestion().Assignees = people }}
 }

@@ -7,36 +7,37 @@ import (
 	"github.com/troupe-engine/troupe/internal/conversation"
 )
 
-// Promise is the later result of a branch.
+// Promise is the future result of a branch.
 type Promise[T any] struct {
 	branch *conversation.Promise
 	value  T
 	err    error
 }
 
-// Go starts a branch that runs beside the function. When the function returns, the branches that
-// nothing has waited for are canceled.
+// Go starts a branch that runs concurrently with the function. When the function returns, branches
+// without a Wait are canceled.
 func Go[T any](f *Flow, name string, run func(f *Flow) (T, error)) *Promise[T] {
 	p := &Promise[T]{}
 	p.branch = f.b.Go(name, func(b *conversation.Branch) { p.value, p.err = runBranch(b, run) })
 	return p
 }
 
-// Wait returns the result of the branch when it has one. f is the Flow of the function that waits.
+// Wait waits for the end of the branch and returns its result. f is the Flow of the waiting
+// function or branch.
 func (p *Promise[T]) Wait(f *Flow) (T, error) {
 	p.branch.Await(f.b)
 	return p.value, p.err
 }
 
-// All runs branches side by side and returns their results in order when all have ended. It joins
-// their errors. The steps of a branch have names like NAME/0/STEP.
+// All runs branches concurrently and returns their results in order when all have ended. Their
+// errors are joined. The steps of a branch have names like NAME/0/STEP.
 func All[T any](f *Flow, name string, runs ...func(f *Flow) (T, error)) ([]T, error) {
 	return Each(f, name, runs, len(runs), func(f *Flow, run func(f *Flow) (T, error)) (T, error) { return run(f) })
 }
 
-// Each runs a branch for each item, at most atOnce of them at a time, and returns their results in
-// the order of the items when all have ended. A failed branch stops no other one; Each joins their
-// errors, with the number of the item in front.
+// Each runs a branch for each item, at most atOnce of them at a time. It returns the results in the
+// order of the items when all branches have ended. A failed branch does not stop the others. The
+// errors are joined, each with the index of its item.
 func Each[Item, T any](f *Flow, name string, items []Item, atOnce int, run func(f *Flow, item Item) (T, error)) ([]T, error) {
 	results, failed := make([]T, len(items)), make([]error, len(items))
 	f.b.Each(name, len(items), atOnce, func(i int, b *conversation.Branch) {
@@ -49,11 +50,14 @@ func Each[Item, T any](f *Flow, name string, items []Item, atOnce int, run func(
 	return results, errors.Join(failed...)
 }
 
-// Race runs branches side by side, and returns the number and the result of the first that ends.
-// That is recorded. The others are canceled: the contexts of their steps end, and their waits are
-// withdrawn. A step of theirs that succeeds anyway is recorded; one that is cut off may have had
-// its effect. Their undos run only if the function fails, as all do: undo in the function what a
-// losing branch has done. A signal that has ended a wait of a losing branch is used up.
+// Race runs branches concurrently, and returns the index and the result of the first branch that
+// ends. The winner is recorded. The other branches are canceled: the contexts of their steps end,
+// and their waits are withdrawn.
+//
+// A step of a losing branch that succeeds anyway is recorded. A step that is interrupted may have
+// had its effect. Undos of losing branches run only if the function fails, like all undos. So the
+// function itself must undo what a losing branch has done. A signal that has ended a wait of a
+// losing branch is consumed.
 func Race[T any](f *Flow, name string, runs ...func(f *Flow) (T, error)) (winner int, _ T, _ error) {
 	if len(runs) == 0 {
 		panic("durable: a race needs a branch")
@@ -63,7 +67,7 @@ func Race[T any](f *Flow, name string, runs ...func(f *Flow) (T, error)) (winner
 	return winner, results[winner], failed[winner]
 }
 
-// runBranch calls the function of a branch. A panic becomes its error.
+// runBranch calls the function of a branch. A panic becomes the error of the branch.
 func runBranch[T any](b *conversation.Branch, run func(f *Flow) (T, error)) (v T, err error) {
 	err = conversation.Recover(func() (err error) {
 		v, err = run(&Flow{b: b})

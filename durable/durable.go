@@ -62,20 +62,22 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// ErrTimeout is the error of a Signal, an Approve, an Ask, a Call or a Run whose time is over.
+// ErrTimeout is the error of a Signal, an Approve, an Ask, a Call or a Run that did not end in
+// time.
 var ErrTimeout = conversation.ErrTimeout
 
-// Flow is the function's side of its task. A branch has a Flow of its own.
+// Flow connects a function with its task. Each branch has a Flow of its own.
 type Flow struct {
 	b      *conversation.Branch
 	random *rand.Rand
 	ids    int
 }
 
-// Error is the error of a step: the same when it fails and in every replay.
+// Error is the error of a step. Each replay returns an equal error.
 type Error = conversation.Error
 
-// Func is a function that is a flow. Its input is an object; the task's params are decoded into it.
+// Func is a function that is a flow. Its input is decoded from the task's params, which are an
+// object.
 type Func[In, Out any] = func(f *Flow, in In) (Out, error)
 
 // Option configures a step.
@@ -84,9 +86,9 @@ type Option struct {
 	set  func(o *conversation.Options)
 }
 
-// Retry repeats a failed step up to n times. The first pause is as given; each further one is twice
-// as long, up to a minute. In a long pause the function is given up, as in Sleep. An error that is
-// job.Fatal is not repeated.
+// Retry repeats a failed step up to n times. The first pause is as given; each further pause is
+// twice as long, up to a minute. In a long pause the function leaves memory, as in Sleep. An error
+// that is job.Fatal is not repeated.
 func Retry(n int, pause time.Duration) Option {
 	if n < 0 || pause < 0 {
 		panic(fmt.Sprintf("durable: Retry(%d, %s) has a negative number", n, pause))
@@ -94,18 +96,18 @@ func Retry(n int, pause time.Duration) Option {
 	return Option{"Retry", func(o *conversation.Options) { o.Retries, o.Pause = n, pause }}
 }
 
-// Timeout limits each try of a step: its context ends then.
+// Timeout limits each try of a step. After that time the context of the try ends.
 func Timeout(d time.Duration) Option {
 	return Option{"Timeout", func(o *conversation.Options) { o.Timeout = checkTime("Timeout", d) }}
 }
 
-// Within limits how long a Signal, an Approve, an Ask, a Call or a Run waits. Then it fails with
-// ErrTimeout, and the job of a Call or the task of a Run is canceled.
+// Within limits how long a Signal, an Approve, an Ask, a Call or a Run waits. After that time the
+// wait fails with ErrTimeout, and the job of a Call or the task of a Run is canceled.
 func Within(d time.Duration) Option {
 	return Option{"Within", func(o *conversation.Options) { o.Within = checkTime("Within", d) }}
 }
 
-// checkTime panics for a negative time: that is an error of the program.
+// checkTime panics for a negative time, because this is a mistake in the program.
 func checkTime(name string, d time.Duration) time.Duration {
 	if d < 0 {
 		panic(fmt.Sprintf("durable: %s(%s) has a negative time", name, d))
@@ -128,8 +130,8 @@ func hashOf(raw []byte) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// optionsOf returns the options of a kind of step. It panics for one that the kind does not obey:
-// that is an error of the program.
+// optionsOf applies the options of a step. It panics for an option that this kind of step does not
+// support, because this is a mistake in the program.
 func optionsOf(kind string, list []Option, obeyed ...string) (o conversation.Options) {
 	for _, option := range list {
 		if !slices.Contains(obeyed, option.name) {
@@ -140,11 +142,12 @@ func optionsOf(kind string, list []Option, obeyed ...string) (o conversation.Opt
 	return o
 }
 
-// Options of Do and of Undo.
+// workOptions are the options of Do and Undo.
+
 var workOptions = []string{"Retry", "Timeout", "Input"}
 
-// Do carries out a step and returns its result, or returns the recorded result of it. The nth use
-// of a name in a branch is another step.
+// Do carries out a step and returns its result. If a result is recorded already, Do returns it
+// without a call of run. The nth use of a name in a branch is a separate step.
 func Do[T any](f *Flow, name string, run func(ctx context.Context) (T, error), options ...Option) (T, error) {
 	raw, err := f.b.Do(name, optionsOf("Do", options, workOptions...), func(ctx context.Context) (json.RawMessage, error) {
 		v, err := run(ctx)
@@ -156,7 +159,7 @@ func Do[T any](f *Flow, name string, run func(ctx context.Context) (T, error), o
 	return decodeResult[T](name, raw, err)
 }
 
-// decodeResult returns a recorded result.
+// decodeResult decodes the recorded result of a step into T.
 func decodeResult[T any](name string, raw json.RawMessage, err error) (v T, _ error) {
 	if err != nil || len(raw) == 0 {
 		return v, err
@@ -175,16 +178,17 @@ func (f *Flow) Do(name string, run func(ctx context.Context) error, options ...O
 	return err
 }
 
-// Sleep waits for a time. A function that waits stays in memory for some seconds. Then it is given
-// up, and called again when its wait ends. So a wait may last for months and survives restarts.
+// Sleep waits for a time. A waiting function stays in memory for some seconds, then leaves memory.
+// The function is called again when its wait ends. So a wait may last for months and survives
+// restarts.
 func (f *Flow) Sleep(name string, d time.Duration) {
 	if _, err := f.b.Await(conversation.Sleep, name, "", conversation.Options{Within: max(d, 0)}); err != nil {
 		panic(err) // only damaged histories lead here
 	}
 }
 
-// Signal waits until the task gets a signal whose key is the name, and returns its value. Signals
-// that came earlier count, oldest first; each signal ends one wait.
+// Signal waits until the task gets a signal whose key is name, and returns the value of the signal.
+// Earlier signals count, oldest first; each signal ends one wait.
 func Signal[T any](f *Flow, name string, options ...Option) (T, error) {
 	raw, err := f.b.Await(conversation.Signal, name, name, optionsOf("Signal", options, "Within"))
 	return decodeResult[T](name, raw, err)
@@ -197,7 +201,7 @@ func (f *Flow) Undo(name string, run func(ctx context.Context) error, options ..
 	f.b.Undo(name, optionsOf("Undo", options, workOptions...), run)
 }
 
-// Now returns the time, which is recorded.
+// Now returns the current time. The time is recorded, so replays return the same one.
 func (f *Flow) Now() time.Time {
 	at, err := f.b.Now()
 	if err != nil {
@@ -234,10 +238,9 @@ func (f *Flow) UUID() string {
 // ids is the UUID namespace of Flow.UUID.
 var ids = uuid.MustParse("0d2c54a5-6a0f-5a3e-9d0e-3c1f6a1d7b42")
 
-// Set sets a value in the state of the task (shared), where pages and programs can read it. It is a
-// recorded step, so the key is a name of a step. It fails for a value that is too large, and for
-// the key "result". Signals set the values of their keys in the same place. The values outlive a
-// Restart.
+// Set sets a value in the shared state of the task, where pages and programs can read it. The call
+// is a recorded step, and the key is the name of the step. Set fails for a value that is too large,
+// and for the key "result". Signals set values in the same state. The values outlive a Restart.
 func (f *Flow) Set(key string, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -246,23 +249,23 @@ func (f *Flow) Set(key string, value any) error {
 	return f.b.Set(key, raw)
 }
 
-// Restart ends this call of the function and begins it anew with another input, for functions that
-// run for years. It does not return: write `return result, f.Restart(input)`.
+// Restart ends this call of the function and starts the function again with another input. It is
+// for functions that run for years. It does not return: write `return result, f.Restart(input)`.
 //
-// The recorded steps and the undos so far no longer count, so they cost no memory. Signals that
-// nothing has waited for are kept. Steps of the new call have new idempotency keys. The task keeps
-// its id, its timeout and its history.
+// The recorded steps and undos of this call no longer count, so they cost no memory. Signals that
+// were not consumed stay. Steps of the new call have new idempotency keys. The task keeps its id,
+// its timeout and its history.
 func (f *Flow) Restart(input any) error {
 	raw, err := json.Marshal(input)
 	if err != nil {
 		panic(fmt.Sprintf("durable: an input cannot be written as JSON: %v", err))
 	}
 	f.b.Restart(raw)
-	return nil // it never comes here
+	return nil // never reached
 }
 
-// Version chooses between ways of the code. A task that was there before this call was written gets
-// least; every other one gets newest, which is recorded.
+// Version chooses between versions of the code. A task that was already past this point before the
+// call of Version was written gets least. Every other task gets newest, which is recorded.
 func (f *Flow) Version(name string, least, newest int) int {
 	n, err := f.b.Version(name, least, newest)
 	if err != nil {
@@ -281,13 +284,15 @@ func (f *Flow) Log(format string, args ...any) {
 // Task returns the id of the task.
 func (f *Flow) Task() string { return f.b.Conversation().Job().Task }
 
-// Context returns a context that ends when the function must stop, for calls that are no effects.
+// Context returns a context that ends when the function must stop. Use it for calls without
+// effects.
 func (f *Flow) Context() context.Context { return f.b.Context() }
 
-// New returns the Flow of a function that is called. It is for engines, workers and tests.
+// New returns the Flow for one call of a function. It is for engines, workers and tests.
 func New(c *conversation.Conversation) *Flow { return &Flow{b: c.Main()} }
 
-// Invoke calls a function with the params of its task. It is for engines, workers and tests.
+// Invoke calls a function with the params of its task and returns the result as JSON. It is for
+// engines, workers and tests.
 func Invoke[In, Out any](c *conversation.Conversation, name string, fn Func[In, Out]) (json.RawMessage, error) {
 	var in In
 	if err := job.ReadInput(c.Job(), &in); err != nil {
