@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Functions of this file run at the caller, before it sends a request: they make it safe to repeat,
-// and derive its task.
+// The functions of this file run at the caller, before a request is sent. They make a request safe
+// to repeat, and determine the task that it is for.
 
-// Named returns the order with a request id if a repetition would have a second effect. The caller
-// keeps the id, so that it can repeat the order after a lost answer. Other orders get no id,
-// because a task remembers only few of them.
+// Named returns the order with a request id if a repetition of the order would have a second
+// effect. The caller keeps the id, so that the order can be repeated after a lost answer. Other
+// orders get no id, because a task remembers only few ids.
 func (o Order) Named() Order {
 	if o.Request != "" {
 		return o
@@ -29,7 +29,7 @@ func (o Order) Named() Order {
 var keySpace = uuid.MustParse("6f1d1a52-6b1c-4b5e-9a51-5e6c1c1a7e57")
 
 // TaskID returns the id of the requested task of a flow. Without a Key or an ID, each call returns
-// a new one.
+// a new id.
 func (t *NewTask) TaskID(flowID string) (string, error) {
 	switch {
 	case t.Task != "":
@@ -52,10 +52,10 @@ func (t *NewTask) TaskID(flowID string) (string, error) {
 // NewTaskID returns an id that no other task has.
 func NewTaskID() string { return "task-" + uuid.Must(uuid.NewV7()).String() }
 
-// maxPollNames is how many services, and how many labels, a poll may name.
+// maxPollNames is the maximum number of services, and of labels, in a poll.
 const maxPollNames = 1000
 
-// Check rejects names that a store can neither keep nor search for, and polls with too many names.
+// Check rejects names that a store cannot keep or search for, and polls with too many names.
 func (p *Poll) Check() error {
 	return cmp.Or(flow.CheckName("the worker's id", p.Worker),
 		checkNames("services", "the service", p.Services), checkNames("labels", "the label", p.Labels))

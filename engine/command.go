@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/codec"
 )
 
-// Tags of commands on the wire. A tag is never reused with another meaning. Commands without a tag
-// are used by a member only for its own tasks.
+// Tags of commands in messages. A tag is never reused with another meaning. Commands without a tag
+// never leave the member.
 const (
 	tagSignal byte = iota + 1
 	tagCancel
@@ -35,7 +35,7 @@ const (
 	tagReleaseFunction
 )
 
-// codeCommand reads or writes a command, with its tag in front.
+// codeCommand encodes or decodes a command. The tag of the command comes first.
 func codeCommand(c *codec.Codec, cmd *flow.Command) {
 	if c.Reading() {
 		*cmd = readCommand(c)

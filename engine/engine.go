@@ -21,32 +21,34 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Engine is the interface of a member or a cluster. Its errors are flow.Error if the caller can act
-// on them, ErrUnavailable while the store does not answer, and the context's error if the caller
-// stopped waiting.
+// Engine is the interface of a member or a cluster. An error is a flow.Error if the caller can act
+// on it, and ErrUnavailable while the store does not answer. If the caller stopped waiting, it is
+// the context's error.
 type Engine interface {
 	// StartTask starts a task. It returns when the task is stored.
 	StartTask(ctx context.Context, t NewTask) (Started, error)
 	// Do carries out an order. It returns when the effects of the order are stored.
 	Do(ctx context.Context, o Order) (Outcome, error)
-	// DoAll carries out orders that may be repeated, and returns the outcome of each in its place,
-	// even if its member is away or busy. Its own error means that the caller stopped waiting.
+	// DoAll carries out orders that may be repeated. The outcomes have the order of the orders,
+	// also if a member is absent or busy. An error of DoAll itself means that the caller stopped
+	// waiting.
 	DoAll(ctx context.Context, orders Orders) (Outcomes, error)
 	// Exchange carries out orders like DoAll, and claims jobs for a poller at the same time. It
-	// does not wait for jobs.
+	// does not wait for jobs to arrive.
 	Exchange(ctx context.Context, x Exchange) (Exchanged, error)
-	// Poll claims jobs of the queue. It returns none if none came within the wait time.
+	// Poll claims jobs of the queue. It returns no jobs if none arrived within the wait time.
 	Poll(ctx context.Context, p Poll) (Jobs, error)
-	// Watch returns the rows of a task's journal after a row, as it grows, and ends with the task.
-	// If the member leaves first, or the store cannot be read, it ends with an error; call it again
-	// with the last row received to continue.
+	// Watch returns the rows of a task's journal that follow the given row, as they are stored. The
+	// sequence ends with the task. It ends with an error if the member leaves first, or if the
+	// store cannot be read. To continue, call Watch again with the last row received.
 	Watch(ctx context.Context, task string, after int64) iter.Seq2[Row, error]
-	// Appears waits until a task exists, for callers that know its id before it starts.
+	// Appears waits until a task exists, for callers that know the id of the task before its start.
 	Appears(ctx context.Context, task string) error
 	// Await waits until a task has ended.
 	Await(ctx context.Context, task string) (flow.TaskStatus, error)
 	// Now returns the store's time.
 	Now() time.Time
-	// Ready reports whether the member can work: it exists, and its writes are stored.
+	// Ready returns an error if the member cannot work, because it has not started or cannot store
+	// writes.
 	Ready() error
 }

@@ -8,26 +8,27 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// ErrUnavailable reports that the store cannot be reached, or has no room, at the moment. It is
-// unknown whether the request took effect.
+// ErrUnavailable means that the store cannot be reached, or has no room, at the moment. It is
+// unknown whether the request had its effect.
 var ErrUnavailable = errors.New("engine: the store is not available")
 
 // unableError is an error of a member that cannot work at the moment.
 type unableError struct{ error }
 
-// Unable marks an error that another member may avoid: the result also matches ErrUnavailable.
+// Unable marks an error that may not occur at another member. The result also matches
+// ErrUnavailable.
 func Unable(err error) error { return unableError{err} }
 
 func (u unableError) Unwrap() error        { return u.error }
 func (u unableError) Is(target error) bool { return target == ErrUnavailable }
 
-// NotBegun returns the error for a request that was not started because of err.
+// NotBegun returns the error for a request that was not begun because of err.
 func NotBegun(err error) error {
 	return Unable(flow.Errorf(flow.Busy, "%v: nothing was done; try again in a moment", err))
 }
 
 // CheckStore returns an error if the member knows that its store is unavailable. Requests that
-// store something check it before their first read, since such a store may not answer.
+// store something call it before their first read, because an unavailable store may never answer.
 func CheckStore(e Engine) error {
 	if err := e.Ready(); errors.Is(err, ErrUnavailable) {
 		return NotBegun(err)
@@ -35,11 +36,11 @@ func CheckStore(e Engine) error {
 	return nil
 }
 
-// Refusal is the answer to a request that the member did not carry out. It carries an error to
+// Refusal is the answer to a request that the member did not carry out. It transports the error to
 // another member.
 type Refusal struct{ Err error }
 
-// The wire names of errors that are not a flow.Error.
+// The names of errors in messages, other than flow.Error.
 const (
 	nameUnavailable = "unavailable"
 	nameDeadline    = "deadline"
@@ -48,7 +49,7 @@ const (
 	nameInternal    = "internal"
 )
 
-// namedErrors are the errors that keep their identity on the wire, by their wire names.
+// namedErrors maps names in messages to the errors that keep their identity.
 var namedErrors = map[string]error{nameUnavailable: ErrUnavailable, nameDeadline: context.DeadlineExceeded, nameCanceled: context.Canceled}
 
 // remoteError is an error that came from another member.
@@ -60,7 +61,7 @@ type remoteError struct {
 func (f *remoteError) Error() string { return f.text }
 func (f *remoteError) Unwrap() error { return f.cause }
 
-// encodeError returns the wire name and the text of an error; the name is "" for nil.
+// encodeError returns the name and the text of an error for a message. The name is "" for nil.
 func encodeError(err error) (name, text string) {
 	var e *flow.Error
 	var bad *flow.BadInputs
@@ -83,7 +84,7 @@ func encodeError(err error) (name, text string) {
 	return nameInternal, err.Error()
 }
 
-// decodeError is the inverse of encodeError.
+// decodeError returns the error for a name and a text of encodeError.
 func decodeError(name, text string) error {
 	switch kind := flow.ErrorKind(name); kind {
 	case "":

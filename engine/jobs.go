@@ -6,11 +6,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// MaxPollBytes is the largest size of the jobs in one answer to a poll, unless a single job is
+// MaxPollBytes is the maximum total size of the jobs in one answer to a poll. A single job may be
 // larger.
 const MaxPollBytes = 8 << 20
 
-// IsDelivered reports whether a task has received a command, even if it refused it.
+// IsDelivered reports whether a task has received a command. This includes commands that the task
+// rejected.
 func IsDelivered(err error) bool {
 	switch flow.ErrorKindOf(err) {
 	case flow.Busy, flow.Moved:
@@ -21,13 +22,13 @@ func IsDelivered(err error) bool {
 	return true
 }
 
-// JobKey identifies an attempt without building its id.
+// JobKey identifies an attempt. It is cheaper than the id of the job.
 type JobKey struct {
 	Task string
 	At   flow.Address
 }
 
-// BytesOf returns the size of a command's values.
+// BytesOf returns the size of a command's values in bytes.
 func BytesOf(cmd flow.Command) int {
 	switch c := cmd.(type) {
 	case flow.Start:

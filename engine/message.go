@@ -9,8 +9,8 @@ import (
 
 // Message is a request or an answer.
 type Message interface {
-	// messageKind returns the byte of this kind of message. It is never reused with another
-	// meaning.
+	// messageKind returns the byte that identifies this kind of message. A byte is never reused
+	// with another meaning.
 	messageKind() byte
 	codeFields(c *codec.Codec)
 }
@@ -35,7 +35,7 @@ func (*Credits) messageKind() byte   { return 17 }
 func (*Exchange) messageKind() byte  { return 18 }
 func (*Exchanged) messageKind() byte { return 19 }
 
-// newMessage returns an empty message of a kind; nil if there is no such kind.
+// newMessage returns an empty message of a kind, or nil for an unknown kind.
 func newMessage(kind byte) Message {
 	for _, m := range []Message{&NewTask{}, &Orders{}, &Poll{}, &Started{}, &Outcomes{}, &Jobs{}, &Refusal{},
 		&Wait{}, &Waited{}, &Follow{}, &Row{}, &Offers{}, &Errands{}, &News{}, &Keys{}, &Heard{}, &Credits{}, &Exchange{}, &Exchanged{}} {
@@ -46,10 +46,11 @@ func newMessage(kind byte) Message {
 	return nil
 }
 
-// messageVersion is the version of the message format. Members of one cluster use the same one.
+// messageVersion is the version of the message format. All members of a cluster use the same
+// version.
 const messageVersion = 1
 
-// Marshal encodes a message. It fails for orders that must not leave the member.
+// Marshal encodes a message. It returns an error for orders that must not leave the member.
 func Marshal(m Message) ([]byte, error) {
 	c := codec.Write([]byte{messageVersion, m.messageKind()})
 	if m.codeFields(c); c.Broken() != "" {
@@ -58,7 +59,7 @@ func Marshal(m Message) ([]byte, error) {
 	return c.Bytes(), nil
 }
 
-// Unmarshal is the inverse of Marshal. The message shares the bytes.
+// Unmarshal decodes a message of Marshal. The values of the message share the memory of b.
 func Unmarshal(b []byte) (Message, error) {
 	if len(b) < 2 {
 		return nil, flow.Errorf(flow.Invalid, "the message of another member cannot be read: %s", codec.CutShort)
@@ -135,7 +136,7 @@ func codeError(c *codec.Codec, err *error) {
 	}
 }
 
-// codeEvents encodes events in the format of journals.
+// codeEvents encodes events in the format of journals, or decodes them.
 func codeEvents(c *codec.Codec, events *[]flow.Event) {
 	var row []byte
 	if !c.Reading() && len(*events) > 0 {

@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Claim identifies a claim of a poller. Token may be "" if the worker's name is sufficient.
+// Claim identifies a claim of a poller. Token may be "" if the name of the worker identifies the
+// claim.
 type Claim struct{ Job, Token string }
 
-// Append adds units to a fanout that has started, and returns their indexes. The same request
-// returns the same indexes. A route, if given, must be the step's.
+// Append adds units to a fanout that has started, and returns their indexes. A repetition with the
+// same request id returns the same indexes. A route, if given, must be that of the step.
 func Append(ctx context.Context, e Engine, task string, a flow.Append, request string) ([]int, error) {
 	out, err := e.Do(ctx, Order{Task: task, Command: a, Request: request})
 	if err != nil {
@@ -27,15 +28,15 @@ func Append(ctx context.Context, e Engine, task string, a flow.Append, request s
 }
 
 // Completing returns the order that reports the end of a queue job. A late or repeated report is
-// acknowledged and changes nothing.
+// accepted and changes nothing.
 func Completing(job string, r flow.Report) (Order, error) {
 	task, at, err := flow.ParseJobID(job)
 	r.Address, r.Poller = at, true
 	return Order{Task: task, Command: r}, err
 }
 
-// Direct returns the order that reports the end of a unit whose route is direct. Of the address,
-// only scope, node and unit are needed. An error is final, because only the caller could retry.
+// Direct returns the order that reports the end of a unit whose route is direct. The address needs
+// only scope, node and unit. An error is final, because no carrier could repeat the work.
 func Direct(task string, at flow.Address, output json.RawMessage, failure string) Order {
 	return Order{Task: task, Command: flow.Report{Address: at, Output: output, Error: failure, Fatal: failure != "", Direct: true}}
 }
@@ -43,14 +44,13 @@ func Direct(task string, at flow.Address, output json.RawMessage, failure string
 // Extended is the result of extending claims.
 type Extended struct {
 	Canceled []string // jobs that no task waits for any more
-	// jobs whose tasks could not be reached: their claims end when they did before
+	// Unheard lists jobs whose tasks could not be reached. Their claims were not extended.
 	Unheard []string
 }
 
-// Extend extends a worker's claims from now on by the given time; 0 is the usual duration of a
-// claim. Invalid job ids are returned as canceled, so that they do not make the worker's other
-// claims expire. For the same reason a task that cannot be reached before ctx ends is an error only
-// if no task can be reached.
+// Extend extends a worker's claims from now on by the given time; 0 means the usual duration of a
+// claim. Invalid job ids are returned as canceled, so that the worker's other claims are still
+// extended. If only some tasks can be reached before ctx ends, there is no error.
 func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by time.Duration) (x Extended, err error) {
 	orders := make(Orders, 0, len(claims))
 	jobs := make([]string, 0, len(claims)) // job ids of the orders
@@ -80,14 +80,14 @@ func Extend(ctx context.Context, e Engine, worker string, claims []Claim, by tim
 	return x, nil
 }
 
-// isRetryable reports whether the order may succeed when it is repeated.
+// isRetryable reports whether a repetition of the order may succeed after this error.
 func isRetryable(err error) bool {
 	kind := flow.ErrorKindOf(err)
 	return kind == flow.Busy || kind == flow.Moved || errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// GiveBack returns claimed jobs, so that other pollers get them at once. A job that is not claimed
-// with that token (any more), or that was deleted with its task, does not change.
+// GiveBack returns claimed jobs, so that other pollers get them at once. A job does not change if
+// it is not claimed with that token any more, or was deleted with its task.
 func GiveBack(ctx context.Context, e Engine, claims []Claim) error {
 	orders := make(Orders, len(claims))
 	for i, c := range claims {
@@ -104,7 +104,7 @@ func GiveBack(ctx context.Context, e Engine, claims []Claim) error {
 	return outcomes.firstFailure()
 }
 
-// firstFailure returns the first error that is not "too late".
+// firstFailure returns the first error except for orders that came too late.
 func (o Outcomes) firstFailure() error {
 	for i := range o {
 		if err := o[i].Err; err != nil && !isTooLate(err) {
@@ -114,8 +114,8 @@ func (o Outcomes) firstFailure() error {
 	return nil
 }
 
-// isTooLate reports whether an order came too late: no task waits for the job any more, another
-// worker holds it, or it is deleted.
+// isTooLate reports whether the error means that an order came too late: no task waits for the job,
+// another worker holds the job, or the task was deleted.
 func isTooLate(err error) bool {
 	kind := flow.ErrorKindOf(err)
 	return kind == flow.Conflict || kind == flow.NotFound

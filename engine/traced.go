@@ -8,19 +8,19 @@ import (
 
 type tracedKey struct{}
 
-// WithTraced returns the context of a request that belongs to a trace; tasks that it starts belong
-// to the trace, too.
+// WithTraced returns the context of a request that belongs to a trace. Tasks that the request
+// starts belong to the trace, too.
 func WithTraced(ctx context.Context, t *flow.Traced) context.Context {
 	return context.WithValue(ctx, tracedKey{}, t)
 }
 
-// TracedOf returns the trace that a request belongs to; nil if there is none.
+// TracedOf returns the trace of a request, or nil if it has none.
 func TracedOf(ctx context.Context) *flow.Traced {
 	t, _ := ctx.Value(tracedKey{}).(*flow.Traced)
 	return t
 }
 
-// AsLink returns a link to a trace instead of membership in it.
+// AsLink returns a copy of t that links to the trace instead of being part of it.
 func AsLink(t *flow.Traced) *flow.Traced {
 	if t == nil {
 		return nil
