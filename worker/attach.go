@@ -35,19 +35,19 @@ type attachedWorker struct {
 	mu         sync.Mutex
 	runners    jobRunners
 	session    string        // "" = no session to resume
-	grace      time.Duration // how long the engine waits after the stream breaks
+	grace      time.Duration // time the engine waits for a reattach after the stream breaks
 	maxMessage int           // maximum bytes of a message
 	held       map[uint64]*attachedJob
-	tickets    map[uint64]jobTicket      // of held and finished jobs
-	finished   map[uint64]*attach.Result // not acknowledged
-	unsent     []*attach.Result          // those not sent on the current stream
-	progress   []*attach.Progress        // not sent; goes before the results
-	records    []*attach.FunctionRecord  // of functions; those not sent on the current stream
+	tickets    map[uint64]jobTicket      // tickets of held and finished jobs
+	finished   map[uint64]*attach.Result // results that the engine has not acknowledged
+	unsent     []*attach.Result          // results not sent on the current stream
+	progress   []*attach.Progress        // progress not sent; precedes the results
+	records    []*attach.FunctionRecord  // function records not sent on the current stream
 	leaving    bool                      // the worker is leaving
-	idle       chan struct{}             // closed when it is leaving and nothing is left
+	idle       chan struct{}             // closed when the worker is leaving and has nothing left
 }
 
-// jobTicket lets a worker bring a job to another member.
+// jobTicket lets a worker move a job to another member.
 type jobTicket struct {
 	id    string
 	proof []byte
@@ -58,14 +58,14 @@ type attachedJob struct {
 	*attach.Job
 	ctx          context.Context // context of the handler
 	cancel       context.CancelCauseFunc
-	begun        time.Time // zero = waits for a slot
+	begun        time.Time // zero while the job waits for a slot
 	noted        bool
 	progressText string // progress text of the handler, not sent yet
 	log          lines.Buffer
-	function     *functionJob // of a function that is a flow; nil for other jobs
+	function     *functionJob // nil unless the job is a function that is a flow
 }
 
-// runAttached works until ctx ends, and then for up to Grace on the jobs that have begun.
+// runAttached runs the worker until ctx ends. Jobs that have begun may then take up to Grace.
 func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	if w.cfg.Push || w.cfg.Pull {
 		return errors.New("worker: Attach goes without Push and Pull: run another worker beside this one")
@@ -89,7 +89,7 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	detached := make(chan struct{})
-	go func() { // ends before this function does
+	go func() { // ends before this function
 		defer close(detached)
 		err := w.publishFlows(ctx, flows)
 		if err == nil {
@@ -105,7 +105,7 @@ func (w *Worker) runAttached(ctx context.Context, services []string) error {
 		waitFor(a.idle, partingTime) // handlers that respect their context return at once
 	}
 	if a.connected.Load() {
-		waitFor(detached, partingTime) // until the worker has said that it leaves
+		waitFor(detached, partingTime) // until the member knows that the worker leaves
 	}
 	hangUp()
 	<-detached
@@ -127,8 +127,8 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 }
 
 // keepAttached keeps the worker attached to one of its servers until ctx ends, the worker has left,
-// or the engine denies it. A worker with jobs goes to the next server at once when the stream
-// breaks: wherever it brings its jobs, they stay its own only for a while.
+// or the engine denies the worker. If the stream breaks while the worker has jobs, the worker
+// connects to the next server at once. Its jobs are reserved for it only for a limited time.
 func (a *attachedWorker) keepAttached(ctx context.Context) error {
 	var pause backoff
 	for server := 0; ctx.Err() == nil && !a.hasLeft(); {
@@ -148,8 +148,7 @@ func (a *attachedWorker) keepAttached(ctx context.Context) error {
 		switch {
 		case stayed:
 			pause = backoff{}
-		// the member is reachable, and it gives the jobs of a worker that stays away too long to
-		// others
+		// the member is reachable, so reconnect soon, before other workers get this worker's jobs
 		case member.isWelcomed():
 			pause.next = min(pause.next, minStreamTime/2)
 		}
@@ -167,8 +166,8 @@ func (a *attachedWorker) keepAttached(ctx context.Context) error {
 	return nil
 }
 
-// minStreamTime is the minimum time since the welcome after which a broken stream causes no pause
-// before the next server, and resets the backoff.
+// minStreamTime is the time since the welcome after which a stream counts as stable. When a stable
+// stream breaks, the next server is tried without a pause, and the backoff is reset.
 const minStreamTime = time.Second
 
 // canMoveJobs reports whether the worker has jobs that it may bring to another server.
@@ -178,8 +177,8 @@ func (a *attachedWorker) canMoveJobs() bool {
 	return len(a.servers) > 1 && len(a.tickets) > 0
 }
 
-// welcomeTimeout limits the time for a member's welcome. If a worker waits too long with jobs that
-// it brings, other workers get them.
+// welcomeTimeout returns how long to wait for a member's welcome. The wait is shorter if the worker
+// has jobs to move, because other workers get them after a time.
 func (a *attachedWorker) welcomeTimeout() time.Duration {
 	if !a.canMoveJobs() {
 		return welcomeTime
@@ -233,11 +232,11 @@ func (a *attachedWorker) hasLeft() bool { return isClosed(a.idle) }
 func (a *attachedWorker) wakeWriter() {
 	select {
 	case a.wake <- struct{}{}:
-	default: // it is about to check anyway
+	default: // the writer is about to check anyway
 	}
 }
 
-// takeJobs starts jobs, and returns those that crossed with the message that this worker leaves.
+// takeJobs starts jobs. It returns the jobs that arrive while the worker is leaving.
 func (a *attachedWorker) takeJobs(jobs []*attach.Job) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -265,8 +264,8 @@ func (a *attachedWorker) takeJobs(jobs []*attach.Job) {
 	a.wakeRunner()
 }
 
-// startJob is called before a job's handler and reports whether to call it: not for a job that is
-// canceled or returned.
+// startJob marks a job as begun before its handler is called. It returns false if the job was
+// canceled or returned, so the handler must not be called.
 func (a *attachedWorker) startJob(j *attachedJob) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -289,7 +288,7 @@ func (a *attachedWorker) carryOut(j *attachedJob) {
 		}
 		a.worker.freeSlot()
 	}
-	// the job was abandoned at the end of Grace, so the worker must not report it as failed
+	// the job was abandoned at the end of Grace, so it must not be reported as failed
 	if a.jobs.Err() != nil {
 		result = &attach.Result{Number: j.GetNumber(), Outcome: attach.Outcome_OUTCOME_RETURNED}
 	}
@@ -336,10 +335,11 @@ func orJSON(raw []byte, empty string) []byte {
 	return raw
 }
 
-// messageOverhead is the size of a message beside a result.
+// messageOverhead is the part of a message's maximum size that is reserved for everything but the
+// result.
 const messageOverhead = 4 << 10
 
-// limitResult replaces a result that is too large to send by an error.
+// limitResult replaces a result that is too large to send with an error.
 func (a *attachedWorker) limitResult(r *attach.Result) {
 	a.mu.Lock()
 	most := a.maxMessage

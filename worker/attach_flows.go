@@ -15,19 +15,19 @@ import (
 
 // functionJob is the part of a job that only functions that are flows have.
 type functionJob struct {
-	// guarded by the lock of attachedWorker
-	record   *attach.FunctionRecord      // record that the engine has not answered; nil for none
-	answered chan *attach.FunctionAnswer // gets its answer
+	// The following fields are guarded by the lock of attachedWorker.
+	record   *attach.FunctionRecord      // record without an answer of the engine; nil for none
+	answered chan *attach.FunctionAnswer // receives the answer to record
 	turn     uint64                      // number of the last record
-	returns  bool                        // it has stopped behind a step because the worker leaves
+	returns  bool                        // the function stopped because the worker is leaving
 
-	mu      sync.Mutex // guards the rest, and is held while receive is called
+	mu      sync.Mutex // guards the rest; held while receive is called
 	history []conversation.Step
-	missing uint64        // number of steps of the history that have not come
-	whole   chan struct{} // closed when the history has come
-	seen    uint64        // number of steps that came behind the job
+	missing uint64        // number of steps of the history that have not arrived
+	whole   chan struct{} // closed when the whole history has arrived
+	seen    uint64        // number of steps that arrived after the job
 	ended   []conversation.Step
-	receive func(conversation.Step) // nil until the function registers it
+	receive func(conversation.Step) // nil until the function registers a callback
 }
 
 func newFunctionJob(f *attach.Function) *functionJob {
@@ -84,7 +84,7 @@ func (a *attachedWorker) carryFunction(j *attachedJob, result *attach.Result) {
 	a.limitResult(result)
 }
 
-// returnsFunction reports whether a function has stopped because the worker leaves.
+// returnsFunction reports whether a function has stopped because the worker is leaving.
 func (a *attachedWorker) returnsFunction(j *attachedJob) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,7 +95,7 @@ func giveUp(result *attach.Result, how *attach.FunctionGivenUp) {
 	result.Outcome, result.GivenUp = attach.Outcome_OUTCOME_GIVEN_UP, how
 }
 
-// functionHost is the engine's side of a function, over the stream.
+// functionHost connects a function with the engine over the stream.
 type functionHost struct {
 	a       *attachedWorker
 	j       *attachedJob
@@ -104,7 +104,8 @@ type functionHost struct {
 
 func (h *functionHost) Now() time.Time { return time.Now() }
 
-// Listen passes on the ends of waits, also those that came before.
+// Listen registers a callback for the ends of waits. The callback is also called for ends that
+// arrived before.
 func (h *functionHost) Listen(end func(conversation.Step)) {
 	f := h.j.function
 	f.mu.Lock()
@@ -116,11 +117,11 @@ func (h *functionHost) Listen(end func(conversation.Step)) {
 	f.ended = nil
 }
 
-// Record sends results and waits, and returns when the engine has answered. It divides what is too
-// large for one message. Values that the function has written to streams are stored before, because
-// a replay does not write them again.
+// Record sends results and waits, and returns when the engine has answered. A record that is too
+// large for one message is split. Values that the function wrote to streams are stored first,
+// because a replay does not write them again.
 func (h *functionHost) Record(_ context.Context, steps []*conversation.Step, waits []*conversation.Wait) error {
-	_ = h.streams.Flush(h.j.ctx, "") // the log of the job lists the reasons
+	_ = h.streams.Flush(h.j.ctx, "") // the log of the job contains the reasons
 	most := h.a.maxRecord()
 	list, bytes, n := make([]*attach.FunctionStep, len(steps)), 0, 0
 	for i, s := range steps {
@@ -140,14 +141,14 @@ func (h *functionHost) Record(_ context.Context, steps []*conversation.Step, wai
 	return h.sendRecord(&attach.FunctionRecord{Steps: list[n:], Waits: toWireWaits(waits)})
 }
 
-// maxRecord returns the maximum size of a record.
+// maxRecord returns the maximum size of a record in bytes.
 func (a *attachedWorker) maxRecord() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.maxMessage - messageOverhead
 }
 
-// sendRecord sends a record and returns the engine's answer.
+// sendRecord sends a record and waits for the engine's answer.
 func (h *functionHost) sendRecord(r *attach.FunctionRecord) error {
 	f := h.j.function
 	f.mu.Lock()
@@ -171,8 +172,8 @@ func (h *functionHost) sendRecord(r *attach.FunctionRecord) error {
 	}
 }
 
-// stopIfLeaving stops the function of a worker that leaves behind its recorded steps, where another
-// worker goes on without repeating one. A function that undoes its work goes on.
+// stopIfLeaving stops the function after its recorded steps if the worker is leaving. Another
+// worker then continues without repeating a step. A function that undoes its work is not stopped.
 func (h *functionHost) stopIfLeaving() error {
 	h.a.mu.Lock()
 	defer h.a.mu.Unlock()
@@ -183,7 +184,7 @@ func (h *functionHost) stopIfLeaving() error {
 	return conversation.ErrPaused
 }
 
-// errorOf returns the error of an answer.
+// errorOf returns the error that an answer stands for, or nil if the record was stored.
 func errorOf(a *attach.FunctionAnswer) error {
 	switch a.GetOutcome() {
 	case attach.RecordOutcome_RECORD_OUTCOME_STORED:
@@ -199,7 +200,7 @@ func errorOf(a *attach.FunctionAnswer) error {
 	return errors.New(a.GetError())
 }
 
-// takeAnswers passes answers to the functions that wait for them. An answer may come twice.
+// takeAnswers passes answers to the waiting functions. An answer may arrive twice.
 func (a *attachedWorker) takeAnswers(answers []*attach.FunctionAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -213,7 +214,7 @@ func (a *attachedWorker) takeAnswers(answers []*attach.FunctionAnswer) {
 	}
 }
 
-// takeSteps adds recorded steps to the histories of functions, and passes on the ends of waits.
+// takeSteps adds recorded steps to the histories of functions, and reports the ends of their waits.
 func (a *attachedWorker) takeSteps(list []*attach.FunctionSteps) {
 	for _, told := range list {
 		a.mu.Lock()
@@ -225,7 +226,7 @@ func (a *attachedWorker) takeSteps(list []*attach.FunctionSteps) {
 	}
 }
 
-// addSteps ignores steps that came before.
+// addSteps adds steps to the function's history. Steps that arrived before are ignored.
 func (f *functionJob) addSteps(told *attach.FunctionSteps) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -248,7 +249,7 @@ func (f *functionJob) addSteps(told *attach.FunctionSteps) {
 	}
 }
 
-// recordBytes returns the approximate size of a record in a message.
+// recordBytes returns the approximate size of a record in a message, in bytes.
 func recordBytes(r *attach.FunctionRecord) (size int) {
 	for _, s := range r.GetSteps() {
 		size += stepBytes(s)

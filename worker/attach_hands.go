@@ -2,11 +2,13 @@ package worker
 
 import "sync"
 
-// jobRunners are goroutines that carry out jobs one after the other, because handlers need deep
-// stacks, and growing a new stack each time costs more than a short job. Their number grows to the
-// largest number of concurrent jobs. Each runner wakes another one before it starts a job while
-// others wait. So a blocking job delays no other, and short jobs that arrive together are done by
-// few runners, so their results leave together. The lock of attachedWorker guards the fields.
+// jobRunners are goroutines that carry out jobs one after another. Handlers need deep stacks, and
+// growing a new stack each time costs more than a short job. The number of runners grows to the
+// largest number of concurrent jobs.
+//
+// Each runner wakes another runner before it starts a job while others wait, so a blocking job
+// delays no other. Short jobs that arrive together are done by few runners, so their results are
+// sent together. The lock of attachedWorker guards the fields.
 type jobRunners struct {
 	jobs    []*attachedJob // jobs that wait for a runner
 	idle    int            // runners that wait and were not woken
@@ -14,7 +16,7 @@ type jobRunners struct {
 	closed  bool
 }
 
-// wakeRunner wakes or starts a runner for a waiting job. The lock is held.
+// wakeRunner wakes or starts a runner if a job waits. The lock is held.
 func (a *attachedWorker) wakeRunner() {
 	h := &a.runners
 	switch {
@@ -35,7 +37,7 @@ func (a *attachedWorker) runJobs() {
 	}
 }
 
-// nextJob waits for a job; nil = the worker has ended.
+// nextJob waits for a job and returns it, or nil after the worker has ended.
 func (a *attachedWorker) nextJob() *attachedJob {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire/attach"
 )
 
-// takePrinted returns lines that a job has printed since the last call, as many as fit into one
+// takePrinted returns lines that a job has printed since the last call, up to the size of one
 // message.
 func (j *attachedJob) takePrinted() (said []*attach.Line) {
 	for _, l := range j.log.Take(partBytes) {
@@ -32,7 +32,7 @@ func (a *attachedWorker) setProgress(j *attachedJob, text string) {
 	j.noted, j.progressText = true, text
 }
 
-// collectProgress collects the progress of the jobs in progress.
+// collectProgress queues a progress message for each running job that has news.
 func (a *attachedWorker) collectProgress() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

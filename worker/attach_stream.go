@@ -25,7 +25,7 @@ type streamDialer struct {
 	transport *http.Transport
 }
 
-// protocol is the version of the protocol.
+// protocol is the version of the stream protocol.
 const protocol = 1
 
 // newStreamDialer returns a dialer that uses only HTTP/2, with or without TLS.
@@ -42,8 +42,8 @@ func newStreamDialer(cfg *Config) (*streamDialer, error) {
 
 type clientStream = connect.BidiStreamForClient[attach.FromWorker, attach.ToWorker]
 
-// openStream opens a stream on a connection of its own, which ends with ctx. A shared connection
-// that a device in between has silently dropped would block the next stream, too.
+// openStream opens a stream on a separate connection, which ends with ctx. If a network device had
+// silently dropped a shared connection, the next stream would block, too.
 func (l *streamDialer) openStream(ctx context.Context, server string) *clientStream {
 	transport := l.transport.Clone()
 	transport.DialContext = func(dial context.Context, network, address string) (net.Conn, error) {
@@ -62,7 +62,7 @@ func (l *streamDialer) openStream(ctx context.Context, server string) *clientStr
 	return s
 }
 
-// welcomeTime limits the time for a member's welcome, and minPatience is the lowest such limit.
+// welcomeTime is the longest wait for a member's welcome, and minPatience the shortest.
 const (
 	welcomeTime = 10 * time.Second
 	minPatience = 500 * time.Millisecond
@@ -71,12 +71,12 @@ const (
 // streamMember is the member at the other end of a stream.
 type streamMember struct {
 	address    string
-	welcomedAt time.Time // time of its welcome; zero = none yet
-	leaving    bool      // it announced that it leaves; called by the writer
+	welcomedAt time.Time // time of the member's welcome; zero before
+	leaving    bool      // the member announced that it leaves
 	mu         sync.Mutex
 }
 
-// isWelcomed reports whether the worker is or was attached.
+// isWelcomed reports whether the member has welcomed the worker.
 func (m *streamMember) isWelcomed() bool { return !m.welcomedAt.IsZero() }
 
 // hasLasted reports whether the stream has lasted long enough to reset the backoff.
@@ -96,16 +96,17 @@ func (m *streamMember) markLeaving() {
 	m.leaving = true
 }
 
-// maxMissedHeartbeats is the number of heartbeats of the member that may be missing.
+// maxMissedHeartbeats is the number of the member's heartbeats that may be missing before the
+// stream counts as broken.
 const maxMissedHeartbeats = 3
 
-// runStream runs one stream until it ends.
+// runStream runs one stream until the stream ends. patience is the time limit for the welcome.
 func (a *attachedWorker) runStream(ctx context.Context, to *streamMember, patience time.Duration) error {
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
 	s := a.dialer.openStream(ctx, to.address)
 	defer s.CloseResponse()
-	// After its context ends, a stream still waits for the member's messages until its request is
+	// After ctx has ended, a stream still waits for the member's messages until its request is
 	// closed.
 	defer context.AfterFunc(ctx, func() { _ = s.CloseRequest() })()
 	silent := time.AfterFunc(patience, hangUp)
@@ -138,7 +139,8 @@ func (a *attachedWorker) runStream(ctx context.Context, to *streamMember, patien
 	return err
 }
 
-// newHello returns the first message, with everything that the worker still has of its session.
+// newHello returns the first message of a stream. It contains everything that the worker still has
+// of its session.
 func (a *attachedWorker) newHello() *attach.Hello {
 	cfg := &a.worker.cfg
 	a.mu.Lock()
@@ -154,10 +156,10 @@ func (a *attachedWorker) newHello() *attach.Hello {
 		Finished: slices.Collect(maps.Keys(a.finished)), Brought: a.broughtJobs()}
 }
 
-// maxBrought is the maximum number of jobs that a worker may bring.
+// maxBrought is the maximum number of jobs that a worker may move to another member.
 const maxBrought = 10_000
 
-// broughtJobs returns the jobs that the worker brings to another member, as many as fit into a
+// broughtJobs returns the jobs that the worker moves to another member, up to the size of one
 // message. The lock is held.
 func (a *attachedWorker) broughtJobs() (all []*attach.Brought) {
 	bytes := 0
@@ -171,7 +173,7 @@ func (a *attachedWorker) broughtJobs() (all []*attach.Brought) {
 }
 
 // acceptWelcome handles the welcome and returns the heartbeat interval. If the session was not
-// resumed, its jobs have gone to other workers and are dropped.
+// resumed, other workers have got its jobs, so they are dropped.
 func (a *attachedWorker) acceptWelcome(w *attach.Welcome) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -227,7 +229,7 @@ func (a *attachedWorker) writeMessages(ctx context.Context, s *clientStream, eve
 		case <-ctx.Done():
 			return nil
 		case <-a.wake:
-			runtime.Gosched() // lets jobs that are about to end join the message
+			runtime.Gosched() // lets results of jobs that are about to end join the message
 		case <-beat.C:
 			a.collectProgress()
 		}
@@ -243,10 +245,10 @@ func (a *attachedWorker) writeMessages(ctx context.Context, s *clientStream, eve
 	}
 }
 
-// batchBytes limits one message, unless a single result is larger.
+// batchBytes is the maximum size of one message, unless a single result is larger.
 const batchBytes = 1 << 20
 
-// nextMessage returns the next message; nil = none, unless a heartbeat is due.
+// nextMessage returns the next message, or nil if there is nothing to send and no heartbeat is due.
 func (a *attachedWorker) nextMessage(told *bool, beat bool) *attach.FromWorker {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -285,8 +287,8 @@ func dropFirst[T any](list []T, n int) []T {
 	return list[n:]
 }
 
-// canCloseStream reports whether the stream may end: the worker or the member leaves, and the
-// member has all results.
+// canCloseStream reports whether the stream may end. The worker or the member must be leaving, and
+// the member must have all results.
 func (a *attachedWorker) canCloseStream(told bool, m *streamMember) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// defaultLease is the lease from an engine that does not send one.
+	// defaultLease is the lease if the engine does not send one.
 	defaultLease = 60 * time.Second
-	// longestClaim replaces longer claims, because a flow may set one that does not fit into a
-	// Duration.
+	// longestClaim is the upper limit of a claim. A flow may set a duration that does not fit into
+	// a time.Duration.
 	longestClaim = 100 * 365 * 24 * time.Hour
 	minBeat      = 20 * time.Millisecond
-	// claimGroup is the number of claims in one request.
+	// claimGroup is the maximum number of claims in one request.
 	claimGroup = 500
 )
 
@@ -33,10 +33,10 @@ type claimedJob struct {
 	ctx          context.Context // context of the handler
 	cancel       context.CancelCauseFunc
 	every        time.Duration // interval of heartbeats
-	noteAt       time.Time     // zero = the engine knows that the job is running
+	noteAt       time.Time     // time of the next note; zero if the engine knows that the job runs
 	beatAt       time.Time
 	logAt        time.Time // time of the next check for output of the handler
-	begun        bool      // its handler was called
+	begun        bool      // the handler was called
 	progressText string    // progress text of the handler; "" = none yet
 
 	printed printedLog
@@ -53,10 +53,10 @@ func (c *claimedJob) nextDue() time.Time {
 	return due
 }
 
-// logEvery is the interval at which a handler's output is sent.
+// logEvery is the interval at which output of handlers is sent.
 const logEvery = 500 * time.Millisecond
 
-// jobNotice is a notice about a running job: its state, or its output.
+// jobNotice is a notice about a running job: the state of the job, or its output.
 type jobNotice struct {
 	*claimedJob
 	log bool
@@ -77,17 +77,17 @@ func (c *claimedJob) dueNotices(now time.Time) (all []jobNotice) {
 	return all
 }
 
-// claimKeeper renews the claims of pulled jobs and learns which of them are canceled.
+// claimKeeper renews the claims of pulled jobs. The answers tell which jobs are canceled.
 type claimKeeper struct {
 	worker *Worker
 	mu     sync.Mutex
 	held   map[string]*claimedJob
 	added  chan struct{}
 	notes  chan jobNotice // notices to send
-	outage bool           // the last heartbeat got no answer, which was logged
+	outage bool           // the last heartbeat got no answer, and this was logged
 }
 
-// maxNotes is the maximum number of waiting notices. Further ones are dropped.
+// maxNotes is the maximum number of queued notices. Further notices are dropped.
 const maxNotes = 1000
 
 func newClaimKeeper(w *Worker) *claimKeeper {
@@ -95,7 +95,8 @@ func newClaimKeeper(w *Worker) *claimKeeper {
 }
 
 func (k *claimKeeper) addJob(ctx context.Context, q pulledJob) *claimedJob {
-	// As often as the worker's own heartbeats, to learn soon of canceled jobs.
+	// The interval is at most that of the worker's own heartbeats, so that canceled jobs are
+	// noticed soon.
 	now, every := time.Now(), max(min(q.lease/3, k.worker.cfg.Heartbeat), minBeat)
 	c := &claimedJob{pulledJob: q, every: every, noteAt: now.Add(k.worker.cfg.NoteAfter), beatAt: now.Add(every), logAt: now.Add(logEvery)}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
@@ -103,12 +104,12 @@ func (k *claimKeeper) addJob(ctx context.Context, q pulledJob) *claimedJob {
 	old := k.held[q.ID]
 	k.held[q.ID] = c
 	k.mu.Unlock()
-	if old != nil { // its claim is lost, otherwise the job would not have been delivered again
+	if old != nil { // the old claim is lost, since the job was delivered again
 		old.cancel(errCanceled)
 	}
 	select {
 	case k.added <- struct{}{}:
-	default: // it is about to check anyway
+	default: // the keeper is about to check anyway
 	}
 	return c
 }
@@ -117,13 +118,13 @@ func (k *claimKeeper) removeJob(c *claimedJob) {
 	c.cancel(nil)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.held[c.ID] == c { // it may have been delivered again meanwhile
+	if k.held[c.ID] == c { // the job may have been delivered again meanwhile
 		delete(k.held, c.ID)
 	}
 }
 
-// startJob is called before a job's handler and reports whether to call it: not for a job that is
-// canceled or returned.
+// startJob marks a job as begun before its handler is called. It returns false if the job was
+// canceled or returned, so the handler must not be called.
 func (k *claimKeeper) startJob(c *claimedJob) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -131,8 +132,8 @@ func (k *claimKeeper) startJob(c *claimedJob) bool {
 	return c.begun
 }
 
-// runHeartbeats renews claims until ctx ends. Notices are sent by another goroutine, so they cannot
-// delay renewals.
+// runHeartbeats renews claims until ctx ends. Another goroutine sends the notices, so that they
+// cannot delay renewals.
 func (k *claimKeeper) runHeartbeats(ctx context.Context) {
 	var noter sync.WaitGroup
 	defer noter.Wait()
@@ -168,14 +169,14 @@ func (k *claimKeeper) enqueueNotice(w jobNotice) {
 // setProgress stores the progress text of a job's handler and sends it.
 func (k *claimKeeper) setProgress(c *claimedJob, text string) {
 	k.mu.Lock()
-	// the notice that it is running is not needed any more
+	// the notice that the job runs is not needed any more
 	c.progressText, c.noteAt = text, time.Time{}
 	k.mu.Unlock()
 	k.enqueueNotice(jobNotice{claimedJob: c})
 }
 
-// collectDue returns what is due and the time of the next check. Claims that are nearly due are
-// included.
+// collectDue returns the notices and claims that are due, and the time of the next check. Claims
+// that are nearly due are included.
 func (k *claimKeeper) collectDue(now time.Time) (words []jobNotice, beats []*claimedJob, next time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -208,10 +209,10 @@ func (k *claimKeeper) noteLoop(ctx context.Context) {
 	}
 }
 
-// sendNote sends the state of a job: that it is running, or its progress text. A failure is
-// ignored, because the note only informs viewers.
+// sendNote sends the progress text of a job, or that the job is running. A failure is ignored,
+// because the note is only for display.
 func (k *claimKeeper) sendNote(ctx context.Context, c *claimedJob) {
-	if c.ctx.Err() != nil { // it has ended meanwhile
+	if c.ctx.Err() != nil { // the job has ended meanwhile
 		return
 	}
 	k.mu.Lock()
@@ -220,11 +221,12 @@ func (k *claimKeeper) sendNote(ctx context.Context, c *claimedJob) {
 	k.sendToEngine(ctx, toHeldClaims([]*claimedJob{c}, text))
 }
 
-// maxParts is the number of parts of a job's output to send before other jobs get their turn.
+// maxParts is the maximum number of parts of a job's output that are sent in a row, before output
+// of other jobs.
 const maxParts = 8
 
-// sendPrinted sends a handler's output. Output that the engine did not get is sent again with the
-// next part.
+// sendPrinted sends output of a handler. Output that the engine did not receive is sent again with
+// the next part.
 func (k *claimKeeper) sendPrinted(ctx context.Context, c *claimedJob) {
 	for range maxParts {
 		claims := toHeldClaims([]*claimedJob{c}, "")
@@ -245,8 +247,8 @@ func (k *claimKeeper) sendToEngine(ctx context.Context, claims []wire.HeldJob) b
 	return err == nil
 }
 
-// renewClaims renews claims. The next heartbeat makes up for a lost one: a claim outlives at least
-// two lost heartbeats, even if these wait for their timeout.
+// renewClaims renews claims. A lost heartbeat is made up for by the next one: a claim outlives at
+// least two lost heartbeats, even if both run into their timeout.
 func (k *claimKeeper) renewClaims(ctx context.Context, list []*claimedJob) {
 	shortest := slices.MinFunc(list, func(a, b *claimedJob) int { return cmp.Compare(a.lease, b.lease) })
 	answer, err := k.worker.sendHeartbeat(ctx, toHeldClaims(list, ""), max(shortest.lease/3, minBeat))
@@ -265,7 +267,7 @@ func (k *claimKeeper) renewClaims(ctx context.Context, list []*claimedJob) {
 	}
 }
 
-// toHeldClaims returns claims for a request, with a note about their jobs; "" = none.
+// toHeldClaims returns claims for a request. note describes the state of the jobs; "" means none.
 func toHeldClaims(list []*claimedJob, note string) []wire.HeldJob {
 	claims := make([]wire.HeldJob, len(list))
 	for i, c := range list {

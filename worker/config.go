@@ -15,55 +15,56 @@ import (
 
 // Config configures a Worker. Zero fields mean the default.
 type Config struct {
-	// Server is the engine's address, as http://host:port, or those of several members separated by
-	// commas: the worker goes to the next one if a member cannot be reached or leaves. The default
+	// Server is the engine's address, as http://host:port. It may list several members, separated
+	// by commas: the worker uses the next one if a member cannot be reached or leaves. The default
 	// is TROUPE_SERVER or REGISTRY_URL from the environment, else http://127.0.0.1:8070.
 	Server string
-	// Token authenticates the worker; default TROUPE_TOKEN from the environment. With a wrong one
-	// Run returns ErrDenied.
+	// Token authenticates the worker. The default is TROUPE_TOKEN from the environment. With a
+	// wrong token Run returns ErrDenied.
 	Token string
 	// Trust sets the certificates that the worker accepts from an https engine, and its own
 	// certificate.
 	Trust client.Trust
 	// ID identifies the worker. By default it is made from host, process and time.
 	ID string
-	// Services are the services to offer, among those with handlers; default all.
+	// Services are the services to offer. Each needs a handler. The default is all services with
+	// handlers.
 	Services []string
 
-	// Labels are the worker's labels, such as "gpu": a job with labels goes to workers that have
-	// them all.
+	// Labels are the worker's labels, such as "gpu". A job that requires labels goes only to
+	// workers that have all of them.
 	Labels []string
 
-	// Push makes the worker an HTTP server that the engine calls. Pull makes it request jobs.
-	// Attach makes it connect to the engine and receive its jobs over one stream, without the other
-	// two. None means Pull.
+	// Push makes the worker an HTTP server that the engine calls. Pull makes the worker request
+	// jobs. Attach makes the worker connect to the engine and receive jobs over one stream; it
+	// excludes Push and Pull. If none is set, Pull is used.
 	Push, Pull, Attach bool
-	// URL is the address of a push worker for the engine. The default is WORKER_URL from the
-	// environment, else http://localhost:8080. If its port is in use, the worker uses a free one
-	// and registers that.
+	// URL is the address at which the engine reaches a push worker. The default is WORKER_URL from
+	// the environment, else http://localhost:8080. If the port is in use, the worker uses a free
+	// port and registers that one.
 	URL string
-	// Listen is the address that a push worker listens on. By default it is the URL's port, on
-	// loopback if the URL is.
+	// Listen is the address on which a push worker listens. The default is the port of URL, on
+	// loopback if the host of URL is loopback.
 	Listen string
-	// Secret authenticates calls to a push worker. Only the engine receives it, with the
-	// registration. By default it is random. Workers that share a URL must share the secret.
+	// Secret authenticates calls of the engine to a push worker. The registration sends it to the
+	// engine only. The default is random. Workers that share a URL must share the secret.
 	Secret string
 	// Wait is how long a pull worker's request for jobs may stay open; default 20 s.
 	Wait time.Duration
 
 	// Concurrency is the maximum number of concurrent handlers; default 64.
 	Concurrency int
-	// Grace is how long jobs may continue after Run's context has ended; default 10 s. Negative:
-	// not at all.
+	// Grace is how long jobs may continue after Run's context has ended. The default is 10 s; a
+	// negative value means not at all.
 	Grace time.Duration
 	// Heartbeat is the interval of the worker's heartbeats, which also check whether its pulled
 	// jobs are canceled; default 5 s.
 	Heartbeat time.Duration
-	// NoteAfter is how long a pulled or attached job must run before the engine is informed that it
-	// is running; default 250 ms. Short jobs send no such message.
+	// NoteAfter is how long a pulled or attached job must run before the worker informs the engine
+	// that the job is running. Shorter jobs send no such message. The default is 250 ms.
 	NoteAfter time.Duration
-	// KeepWarm is how long a function that waits stays in memory, so that it needs no replay when
-	// its wait ends soon; default 5 s. Negative: not at all. See HandleFlow.
+	// KeepWarm is how long a waiting function stays in memory, so that it needs no replay if its
+	// wait ends soon. The default is 5 s; a negative value means not at all. See HandleFlow.
 	KeepWarm time.Duration
 	// Logger receives errors and warnings, never the content of jobs; default slog.Default().
 	Logger *slog.Logger
@@ -71,7 +72,7 @@ type Config struct {
 
 func (c Config) orDefault() Config {
 	c.Server = cmp.Or(c.Server, os.Getenv("TROUPE_SERVER"), os.Getenv("REGISTRY_URL"), "http://127.0.0.1:8070")
-	// a file has a line end after it
+	// a token that was read from a file has a line end
 	c.Token = strings.TrimSpace(cmp.Or(c.Token, os.Getenv("TROUPE_TOKEN")))
 	c.URL = strings.TrimRight(cmp.Or(c.URL, os.Getenv("WORKER_URL"), "http://localhost:8080"), "/")
 	if !c.Push && !c.Attach {
@@ -100,7 +101,7 @@ func (c *Config) serverAddresses() []string {
 	return servers
 }
 
-// baseURL returns the address of the engine without /api or /v1, which some users add.
+// baseURL returns the address of the engine without a trailing /api or /v1, which some users add.
 func baseURL(server string) string {
 	server = strings.TrimRight(server, "/")
 	for _, below := range []string{"/api", "/v1"} {

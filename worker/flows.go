@@ -12,11 +12,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/flowfuncs"
 )
 
-// HandleFlow registers a function that is a flow, see package durable. Call it before Run. The
-// worker must attach.
+// HandleFlow registers a function that is a flow; see package durable. Call it before Run. The
+// worker must use Attach.
 //
-// Run publishes the flow under its name, with the inputs that its type declares, before the worker
-// attaches. A token of the role worker may not publish: then an author has to publish the flow.
+// Run publishes the flow under its name before the worker attaches. The flow declares the inputs of
+// fn's type. A token with the role worker may not publish; in that case an author has to publish
+// the flow.
 //
 // It panics, as a mistake of the program, if the name was registered before, or if JSON cannot
 // represent the types of fn.
@@ -32,8 +33,8 @@ func HandleFlow[In, Out any](w *Worker, name string, fn durable.Func[In, Out]) {
 	w.flows.Register(name, func(c *conversation.Conversation) (json.RawMessage, error) { return durable.Invoke(c, name, fn) })
 }
 
-// publishFlows publishes the flows of the worker. It tries again until the engine has answered or
-// ctx ends. A worker whose token may not publish goes on without.
+// publishFlows publishes the flows of the worker. It retries until the engine has answered or ctx
+// ends. A worker whose token may not publish continues without publishing.
 func (w *Worker) publishFlows(ctx context.Context, flows []string) error {
 	for _, name := range flows {
 		var pause backoff

@@ -34,7 +34,7 @@ func (k *claimKeeper) endedJobs(list []*claimedJob) []*claimedJob {
 	return slices.DeleteFunc(list, func(c *claimedJob) bool { return k.held[c.ID] == c })
 }
 
-// declineJobs returns jobs to the engine that arrived when the worker accepts no more.
+// declineJobs returns jobs to the engine that arrived after the worker stopped accepting jobs.
 func (k *claimKeeper) declineJobs(jobs []pulledJob) {
 	list := make([]*claimedJob, len(jobs))
 	for i, q := range jobs {
@@ -43,8 +43,8 @@ func (k *claimKeeper) declineJobs(jobs []pulledJob) {
 	k.giveBack(list)
 }
 
-// giveBack returns jobs to the engine, so that other workers get them at once. If that fails they
-// get them when the claims have expired.
+// giveBack returns jobs to the engine, so that other workers get them at once. If this fails, other
+// workers get the jobs when the claims have expired.
 func (k *claimKeeper) giveBack(list []*claimedJob) {
 	ctx, cancel := context.WithTimeout(context.Background(), partingTime)
 	defer cancel()

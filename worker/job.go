@@ -12,12 +12,12 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Handlers receive and return the same as in package troupe, for a program with an engine inside:
-// see package job.
+// Handlers receive and return the same types as in package troupe, which is for programs with an
+// engine inside; see package job.
 type (
 	// Job is a unit of work for a handler.
 	Job = job.Job
-	// Handler carries out a job. Its result becomes the job's output as JSON. After an error the
+	// Handler carries out a job. The result becomes the job's output as JSON. After an error the
 	// engine tries again, if the flow allows it and the error is not Fatal.
 	Handler = job.Handler
 )
@@ -25,14 +25,14 @@ type (
 // JobFrom returns the job of a handler from its context.
 func JobFrom(ctx context.Context) Job { return job.From(ctx) }
 
-// Progress reports in a few words how far the job of a handler's context is. The task shows the
-// last text. Texts of a push worker's jobs are dropped.
+// Progress reports in a few words the progress of the job of a handler's context. The task shows
+// the last text. For a push worker the texts are dropped.
 func Progress(ctx context.Context, text string) { job.Progress(ctx, text) }
 
 // Count reports a number for the job of a handler's context, such as the number of rows read.
-// Numbers of the same name and labels are summed. They are stored with the attempt (`metrics`),
-// whatever its result, and members count them by name (`troupe_job_metric`). Up to 100 different
-// ones per job are kept.
+// Numbers with the same name and labels are summed. They are stored with the attempt (`metrics`),
+// also if it fails. Members count them by name (`troupe_job_metric`). At most 100 different numbers
+// per job are stored.
 func Count(ctx context.Context, name string, value float64, labels map[string]string) {
 	job.Count(ctx, name, value, labels)
 }
@@ -45,15 +45,15 @@ func OpenOutput(log io.Writer, name string) io.Writer { return job.OpenOutput(lo
 // job runs, such as the tokens of a model.
 func Stream(ctx context.Context, name string) *job.StreamWriter { return job.Stream(ctx, name) }
 
-// Fatal marks an error as permanent: the engine does not try again.
+// Fatal marks an error as permanent, so that the engine does not try again.
 func Fatal(err error) error { return job.Fatal(err) }
 
-// Detailed adds details to an error, any JSON, which is stored with the attempt.
+// Detailed adds details to an error. The details are any JSON, and are stored with the attempt.
 func Detailed(err error, details any) error { return job.Detailed(err, details) }
 
 // callHandler calls a handler and returns an answer for every outcome, including a panic. token is
-// that of the claim; "" if the job is not claimed. progress receives the handler's progress texts;
-// nil = they are dropped.
+// the token of the claim; "" if the job is not claimed. progress receives the handler's progress
+// texts; if nil, they are dropped.
 func (w *Worker) callHandler(ctx context.Context, h Handler, j Job, token string,
 	progress func(context.Context, Job, string)) (answer wire.ExecAnswer) {
 	streams := w.openStreams(ctx, j.ID, token)
@@ -77,8 +77,8 @@ func (w *Worker) callHandler(ctx context.Context, h Handler, j Job, token string
 	return wire.ExecAnswer{Result: raw}
 }
 
-// maxDetailBytes is the maximum size of details. The engine would refuse the error with larger
-// ones.
+// maxDetailBytes is the maximum size of details in bytes. The engine would reject an error with
+// larger details.
 const maxDetailBytes = 64 << 10
 
 func errorAnswer(err error) wire.ExecAnswer {

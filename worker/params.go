@@ -16,8 +16,8 @@ var errNoParams = errors.New("the engine has not told the params")
 // maxParams is the number of steps whose large params a worker caches.
 const maxParams = 16
 
-// paramsCache caches params that are too large to be sent with each job, by their key. The jobs of
-// one step fetch them once.
+// paramsCache caches params that are too large to be sent with each job, by their key. The params
+// are fetched once for all jobs of a step.
 type paramsCache struct {
 	mu    sync.Mutex
 	known map[string]*lazyParams
@@ -47,7 +47,8 @@ func (p *paramsCache) entryFor(key string) *lazyParams {
 	return l
 }
 
-// fetchParams adds the params to a job. It returns false if they are not available, or ctx ends.
+// fetchParams adds the params to a job. It returns false if the params are not available, or ctx
+// ends.
 func (w *Worker) fetchParams(ctx context.Context, c *claimedJob, job *Job) bool {
 	if c.paramsKey == "" {
 		return true
@@ -61,7 +62,7 @@ func (w *Worker) fetchParams(ctx context.Context, c *claimedJob, job *Job) bool 
 		err := w.server.callEngine(ctx, http.MethodGet,
 			"/jobs/"+url.PathEscape(c.ID)+"/params?token="+url.QueryEscape(c.token), nil, &answer,
 			requestTime)
-		// large params are neither
+		// large params are neither empty nor null
 		if err == nil && (len(answer.Params) == 0 || string(answer.Params) == "null") {
 			err = errNoParams
 		}

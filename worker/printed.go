@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/internal/lines"
 )
 
-// partBytes is the amount of a job's output that is sent at once.
+// partBytes is the maximum number of bytes of a job's output that are sent at once.
 const partBytes = 128 << 10
 
-// printedLog is the output of a pulled job's handler that the engine has not confirmed.
+// printedLog is the part of a pulled job's output that the engine has not confirmed.
 type printedLog struct {
 	lines.Buffer
 
 	mu             sync.Mutex
-	unconfirmed    []lines.Line // sent, but perhaps not received
-	confirmedLines int64        // number of lines before those
+	unconfirmed    []lines.Line // sent, but perhaps not received by the engine
+	confirmedLines int64        // number of lines before the unconfirmed ones
 }
 
 func (p *printedLog) hasUnsent() bool {
@@ -26,7 +26,7 @@ func (p *printedLog) hasUnsent() bool {
 	return len(p.unconfirmed) > 0 || p.Waits()
 }
 
-// nextPart returns the next part to send: the same one until it is confirmed.
+// nextPart returns the next part to send. It returns the same part until confirmPart is called.
 func (p *printedLog) nextPart() wire.PrintedLines {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,7 +36,7 @@ func (p *printedLog) nextPart() wire.PrintedLines {
 	return toWireLines(p.unconfirmed, p.confirmedLines)
 }
 
-// confirmPart confirms that the engine has a part with the given number of lines.
+// confirmPart records that the engine has received a part with the given number of lines.
 func (p *printedLog) confirmPart(sent int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

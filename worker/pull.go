@@ -10,13 +10,13 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// emptyPause is the pause between polls of an engine that answers at once although it was asked to
-// wait.
+// emptyPause is the pause between polls if the engine answers at once without jobs, although it was
+// asked to wait.
 const emptyPause = 200 * time.Millisecond
 
-// manySlots is the number of slots from which a worker has two polls in progress, so that one poll
-// waits while the other is answered. A job that begins while a poll waits is claimed in the same
-// commit; otherwise the claim needs a commit of its own.
+// manySlots is the number of slots from which a worker runs two polls at once. One poll waits while
+// the other is answered. A job that begins while a poll waits is claimed in the same commit;
+// otherwise the claim needs a separate commit.
 const manySlots = 8
 
 func (w *Worker) pollLoops() int {
@@ -26,16 +26,16 @@ func (w *Worker) pollLoops() int {
 	return 2
 }
 
-// pollBudget is the number of jobs that the polls in progress may bring beside the first job of
-// each, which has a slot.
+// pollBudget counts the jobs that the polls in progress may return in addition to the first job of
+// each. Each first job already has a slot.
 type pollBudget struct {
 	mu   sync.Mutex
 	jobs int
 }
 
-// reserveJobs returns how many jobs a poll with a slot for the first job may request. There are
-// free slots for the others, which no other poll counts on. No poll requests more than its part of
-// all slots, so that something is left for the others.
+// reserveJobs returns how many jobs a poll may request. The poll already has a slot for the first
+// job. For the others there are free slots that no other poll has reserved. A poll requests at most
+// its share of all slots, so that other polls can request some, too.
 func (w *Worker) reserveJobs() (n int) {
 	w.pollBudget.mu.Lock()
 	defer w.pollBudget.mu.Unlock()
@@ -52,7 +52,7 @@ func (w *Worker) releaseJobs(n int) {
 }
 
 // pollLoop requests as many jobs as there are free slots until ctx ends, or the engine denies the
-// worker. Jobs have a context of their own, which outlives ctx.
+// worker. jobs is the context of the jobs, which outlives ctx.
 func (w *Worker) pollLoop(ctx, jobs context.Context, services []string) error {
 	var pause backoff
 	for w.takeSlot(ctx) { // for the first job
@@ -133,8 +133,8 @@ func toLease(ms int64) time.Duration {
 	return time.Duration(min(ms, longestClaim.Milliseconds())) * time.Millisecond
 }
 
-// startPulled carries out a claimed job concurrently, in a slot reserved for it or the next free
-// one.
+// startPulled carries out a claimed job concurrently. The job uses a reserved slot if hasSlot is
+// set, else the next free slot.
 func (w *Worker) startPulled(ctx context.Context, q pulledJob, hasSlot bool) {
 	w.load.Add(1)
 	c := w.claims.addJob(ctx, q)
@@ -156,7 +156,7 @@ func (w *Worker) startPulled(ctx context.Context, q pulledJob, hasSlot bool) {
 	})
 }
 
-// carryOut carries out a job and reports whether its slot has passed to another job.
+// carryOut carries out a job. It reports whether the slot of the job has passed to another job.
 func (w *Worker) carryOut(ctx context.Context, c *claimedJob) (passed bool) {
 	told := c.Job
 	told.Log = &c.printed
@@ -169,8 +169,8 @@ func (w *Worker) carryOut(ctx context.Context, c *claimedJob) (passed bool) {
 	}
 	answer := w.callHandler(c.ctx, h, told, c.token, func(_ context.Context, _ Job, text string) { w.claims.setProgress(c, text) })
 	if c.ctx.Err() != nil {
-		// It was canceled, or abandoned at the end of Grace; then the worker must not report it as
-		// failed.
+		// The job was canceled, or abandoned at the end of Grace. An abandoned job must not be
+		// reported as failed.
 		return false
 	}
 	return w.deliverResult(ctx, wire.JobReport{Job: c.ID, Token: c.token, Output: answer.Result,
@@ -179,7 +179,7 @@ func (w *Worker) carryOut(ctx context.Context, c *claimedJob) (passed bool) {
 }
 
 // deliverResult sends a result until the engine has answered or ctx ends. It reports whether the
-// job's slot has passed to another job.
+// slot of the job has passed to another job.
 func (w *Worker) deliverResult(ctx context.Context, done wire.JobReport) (passed bool) {
 	var pause backoff
 	for {
@@ -188,7 +188,7 @@ func (w *Worker) deliverResult(ctx context.Context, done wire.JobReport) (passed
 		case err == nil:
 			return passed
 		case isPermanent(err) && done.Error == "" && isResultRefused(err):
-			// Without this error the engine would have the same work done again for nothing.
+			// Without this error, the engine would repeat the work for nothing.
 			done.Output, done.Error, done.Details, done.Fatal, done.PrintedLines = nil,
 				"the result was rejected: "+err.Error(), nil, true, wire.PrintedLines{}
 			continue

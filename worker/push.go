@@ -28,12 +28,12 @@ const maxRequest = 16 << 20
 
 // pushServer is the HTTP server of a push worker.
 type pushServer struct {
-	url      string // its address for the engine
+	url      string // address of the server for the engine
 	listener net.Listener
 	http     *http.Server
 }
 
-// openServer opens the port and puts the actual port into the worker's URL.
+// openServer opens the port and writes the actual port into the worker's URL.
 func (w *Worker) openServer() (*pushServer, error) {
 	u, err := parseAddress("url", w.cfg.URL)
 	if err != nil {
@@ -51,8 +51,8 @@ func (w *Worker) openServer() (*pushServer, error) {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}}, nil
 }
 
-// openListener uses a free port if the one of the URL is in use. A configured Listen address is
-// used as it is.
+// openListener opens the port of the URL, or a free port if that one is in use. A configured Listen
+// address is used unchanged.
 func (w *Worker) openListener(u *url.URL) (net.Listener, error) {
 	if w.cfg.Listen != "" {
 		return net.Listen("tcp", w.cfg.Listen)
@@ -70,7 +70,7 @@ func (w *Worker) openListener(u *url.URL) (net.Listener, error) {
 	return other, nil
 }
 
-// listenHost keeps a worker with a loopback URL off the network.
+// listenHost returns the host to listen on. A worker with a loopback URL listens on loopback only.
 func listenHost(host string) string {
 	if addr, err := netip.ParseAddr(host); host == "localhost" || err == nil && addr.IsLoopback() {
 		return host
@@ -78,7 +78,8 @@ func listenHost(host string) string {
 	return ""
 }
 
-// serveJobs returns when the server was shut down (nil) or failed. Jobs end with their context.
+// serveJobs serves requests until the server is shut down (nil) or fails. Jobs end with their
+// context.
 func (p *pushServer) serveJobs(jobs context.Context) error {
 	p.http.BaseContext = func(net.Listener) context.Context { return jobs }
 	if err := p.http.Serve(p.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -98,7 +99,7 @@ func (w *Worker) newMux() http.Handler {
 	return mux
 }
 
-// handleExec carries out one pushed job. Every outcome of a handler is answered with 200.
+// handleExec carries out one pushed job. The status is 200 for every outcome of the handler.
 func (w *Worker) handleExec(rw http.ResponseWriter, r *http.Request) {
 	service := r.PathValue("service")
 	h := w.handlerFor(service)
@@ -125,8 +126,8 @@ func (w *Worker) handleExec(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// callInSlot calls a handler in a slot, unless ctx ends before. It frees the slot before the answer
-// is sent, so a caller that reads slowly, or not at all, blocks no other job.
+// callInSlot calls a handler in a slot. begun is false if ctx ended before there was a slot. The
+// slot is free again before the answer is sent, so a slow reader blocks no other job.
 func (w *Worker) callInSlot(ctx context.Context, h Handler, job Job) (said wire.ExecAnswer, begun bool) {
 	if !w.takeSlot(ctx) {
 		return said, false
@@ -135,7 +136,7 @@ func (w *Worker) callInSlot(ctx context.Context, h Handler, job Job) (said wire.
 	return w.callHandler(ctx, h, job, "", nil), true
 }
 
-// authorizeCaller refuses all callers except the engine.
+// authorizeCaller rejects all callers except the engine.
 func (w *Worker) authorizeCaller(rw http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.Header.Get("Origin") != "":
@@ -149,12 +150,12 @@ func (w *Worker) authorizeCaller(rw http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// hasSecret reports whether a caller has the secret.
+// hasSecret reports whether the caller sent the secret.
 func (w *Worker) hasSecret(authorization string) bool {
 	return subtle.ConstantTimeCompare([]byte(authorization), []byte("Bearer "+w.cfg.Secret)) == 1
 }
 
-// jobFromHeaders returns the data of a job in the headers.
+// jobFromHeaders returns the job that the headers describe.
 func jobFromHeaders(h http.Header) Job {
 	text := func(name string) string { return unescapeText(h.Get(name)) }
 	var labels []string

@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// batchPosition is the position of a job in the request that it came with.
+// batchPosition is the position of a job in its request.
 type batchPosition struct {
 	batch string
 	n     int
 }
 
-// handleExecBatch carries out several pushed jobs. Each is answered as soon as it has ended, by a
-// line with its position, a blank, and the answer.
+// handleExecBatch carries out several pushed jobs. Each job is answered as soon as it has ended,
+// with a line of its position, a space, and the answer.
 func (w *Worker) handleExecBatch(rw http.ResponseWriter, r *http.Request) {
 	if !w.authorizeCaller(rw, r) {
 		return
@@ -69,8 +69,8 @@ func readJobs(body []byte) (jobs []wire.ExecJob, err error) {
 	}
 }
 
-// writeAnswers sends the answers of the given number of jobs; jobs that end together are sent
-// together.
+// writeAnswers writes the answers of the given number of jobs. Answers of jobs that end together
+// are sent together.
 func (w *Worker) writeAnswers(rw http.ResponseWriter, ended <-chan []byte, jobs int) {
 	for ; jobs > 0; jobs-- {
 		_, _ = rw.Write(<-ended) // fails only if the caller is gone
@@ -83,7 +83,8 @@ func (w *Worker) writeAnswers(rw http.ResponseWriter, ended <-chan []byte, jobs 
 	}
 }
 
-// execOne returns the line that answers a job. If it has no answer, the engine asks another worker.
+// execOne returns the line that answers a job. If the line has no answer, the engine asks another
+// worker.
 func (w *Worker) execOne(ctx context.Context, n int, req *wire.ExecJob) []byte {
 	line := append(strconv.AppendInt(nil, int64(n), 10), ' ')
 	w.load.Add(1)

@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// registerPause is the longest pause between two tries to register.
+// registerPause is the longest pause between two attempts to register.
 const registerPause = 2 * time.Second
 
 // keepRegistered registers the worker and sends heartbeats until ctx ends, or the engine denies the
-// worker. It registers again if the engine does not know the worker (any longer).
+// worker. If the engine does not know the worker any longer, the worker registers again.
 func (w *Worker) keepRegistered(ctx context.Context, me wire.WorkerRegistration) error {
 	err := w.putRegistration(ctx, me)
 	for failing := false; err == nil && sleepContext(ctx, w.cfg.Heartbeat); {
@@ -29,10 +29,10 @@ func (w *Worker) keepRegistered(ctx context.Context, me wire.WorkerRegistration)
 	return err
 }
 
-// partingTime limits how long an ending worker tries to deregister.
+// partingTime is the maximum time that an ending worker tries to deregister.
 const partingTime = 2 * time.Second
 
-// deregister makes the engine stop sending jobs to an ending worker, and stop showing it.
+// deregister removes an ending worker from the engine, which then sends no more jobs to it.
 func (w *Worker) deregister() {
 	err := w.server.callEngine(context.Background(), http.MethodDelete, w.workerPath(""), nil, nil, partingTime)
 	if err != nil && statusOf(err) != http.StatusNotFound {
@@ -40,8 +40,8 @@ func (w *Worker) deregister() {
 	}
 }
 
-// minHeartbeatTimeout is the minimum timeout of a heartbeat. It has to arrive before the worker
-// counts as gone, which is after three missing ones.
+// minHeartbeatTimeout is the minimum timeout of a heartbeat. A heartbeat has to arrive before the
+// worker counts as lost, which is after three missing ones.
 const minHeartbeatTimeout = time.Second
 
 // sendHeartbeat sends a heartbeat, and renews claims.
@@ -56,8 +56,8 @@ func (w *Worker) workerPath(route string) string {
 	return "/workers/" + url.PathEscape(w.cfg.ID) + route
 }
 
-// putRegistration tries until the engine has accepted the registration, or denies the worker. It
-// returns an error if the worker is denied, or if ctx ends first.
+// putRegistration registers the worker and retries until the engine answers. It returns an error if
+// the engine denies the worker, or if ctx ends first.
 func (w *Worker) putRegistration(ctx context.Context, me wire.WorkerRegistration) error {
 	for failing := false; ; failing = true {
 		err := w.server.callEngine(ctx, http.MethodPut, w.workerPath(""), me, &wire.RegistrationResult{}, requestTime)

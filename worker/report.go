@@ -7,26 +7,25 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Limits of one request, unless a single report is larger.
+// Limits of one request. A single report may be larger.
 const (
 	maxReports  = 200
 	reportBytes = 1 << 20
 )
 
-// senders is the number of requests with reports in progress at once. Reports that arrive meanwhile
-// are collected for the next one.
+// senders is the maximum number of concurrent requests with reports. Reports that arrive meanwhile
+// are collected for the next request.
 const senders = 2
 
-// resultReporter reports the results of jobs to the engine, many in one request if many end
-// together. It takes the next jobs from the answer: each continues in the slot of a job that has
-// ended.
+// resultReporter reports the results of jobs to the engine. Results of jobs that end together share
+// a request. The answer may contain the next jobs, which use the slots of the jobs that have ended.
 type resultReporter struct {
 	worker     *Worker
 	ended      chan *pendingReport
-	nextWanted func(jobs int) *wire.JobRequest // returns the request for jobs; nil = none
+	nextWanted func(jobs int) *wire.JobRequest // returns the request for jobs; nil for no jobs
 }
 
-// pendingReport is a report with a caller that waits for its answer.
+// pendingReport is a report whose caller waits for the answer.
 type pendingReport struct {
 	report   wire.JobReport
 	answered chan deliveryResult
@@ -59,7 +58,8 @@ func (r *resultReporter) deliverReport(ctx context.Context, report wire.JobRepor
 	}
 }
 
-// runSenders sends reports until ctx ends. Until open ends it also requests jobs of the services.
+// runSenders sends reports until ctx ends. Until open ends, the requests also ask for jobs of the
+// services.
 func (r *resultReporter) runSenders(ctx, open context.Context, services []string) {
 	r.nextWanted = func(jobs int) *wire.JobRequest {
 		if open.Err() != nil {
@@ -86,7 +86,8 @@ func (r *resultReporter) sendReports(ctx context.Context) {
 	}
 }
 
-// collectBatch collects further reports that are ready.
+// collectBatch adds further reports that are ready to the first one, within the limits of a
+// request.
 func (r *resultReporter) collectBatch(first *pendingReport) []*pendingReport {
 	batch := []*pendingReport{first}
 	for bytes := first.size(); len(batch) < maxReports && bytes < reportBytes; {
@@ -109,8 +110,8 @@ func (d *pendingReport) size() int {
 	return size
 }
 
-// sendBatch sends a batch of reports. One bad report must not block the others, so if the batch is
-// refused, each report is sent alone.
+// sendBatch sends a batch of reports. If the engine rejects the batch, each report is sent alone,
+// so that one bad report does not block the others.
 func (r *resultReporter) sendBatch(ctx context.Context, batch []*pendingReport) {
 	reports := wire.JobReports{Reports: make([]wire.JobReport, len(batch)), Next: r.nextWanted(len(batch))}
 	for i, d := range batch {
@@ -127,8 +128,8 @@ func (r *resultReporter) sendBatch(ctx context.Context, batch []*pendingReport) 
 	r.distributeAnswers(ctx, batch, &answer, err)
 }
 
-// distributeAnswers passes the answers to the callers of the batch, and the slots of the reported
-// jobs to the next jobs.
+// distributeAnswers passes the answers to the callers of the batch. The slots of the reported jobs
+// pass to the next jobs.
 func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pendingReport, answer *wire.JobReportResults, err error) {
 	jobs, passed := pulledOf(answer.Jobs), 0
 	if r.nextWanted(1) == nil {
@@ -143,7 +144,7 @@ func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pending
 			passed++
 		}
 	}
-	// before the others end, because a caller may wait until no job is in progress
+	// before the callers return, because a caller may wait until no job is in progress
 	for i, q := range jobs {
 		r.worker.startPulled(ctx, q, i < passed)
 	}
@@ -152,10 +153,10 @@ func (r *resultReporter) distributeAnswers(ctx context.Context, batch []*pending
 	}
 }
 
-// isFinal reports whether the answer to a report ends its job.
+// isFinal reports whether the answer to a report ends the job.
 func isFinal(err error) bool { return err == nil || isPermanent(err) && !isResultRefused(err) }
 
-// errOf returns the error of one report.
+// errOf returns the error of the report with an index.
 func errOf(err error, items []wire.JobReportResult, i int) error {
 	switch {
 	case err != nil:

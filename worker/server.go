@@ -25,13 +25,14 @@ const (
 	maxBody     = 64 << 20
 )
 
-// engineClient sends requests to the engine: to one of its members, until that one fails.
+// engineClient sends requests to one member of the engine, and to the next member if that one
+// fails.
 type engineClient struct {
 	bases     []string
 	failovers atomic.Int64 // number of changes to the next member
 	token     string
 	client    *http.Client
-	trustErr  error // error of the files of Config.Trust
+	trustErr  error // error of the files in Config.Trust
 }
 
 func newEngineClient(cfg Config) *engineClient {
@@ -41,9 +42,9 @@ func newEngineClient(cfg Config) *engineClient {
 		s.trustErr = fmt.Errorf("worker: %w", err)
 		transport = &http.Transport{}
 	}
-	// Over https requests share a connection. If a device in between has silently dropped it, all
-	// requests would hang for as long as the system tries. So the connection is closed after it was
-	// silent for three heartbeat intervals.
+	// Over https requests share a connection. If a network device has silently dropped that
+	// connection, all requests would hang until the system's timeout. So the connection is closed
+	// after three heartbeat intervals without data.
 	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: cfg.Heartbeat, PingTimeout: max(2*cfg.Heartbeat, minHeartbeatTimeout)}
 	transport.MaxIdleConnsPerHost = cfg.Concurrency + 8 // polls and heartbeats beside the jobs
 	s.client = &http.Client{
@@ -55,24 +56,23 @@ func newEngineClient(cfg Config) *engineClient {
 
 func (s *engineClient) close() { s.client.CloseIdleConnections() }
 
-// statusError is any answer except 200, 201 and 204.
+// statusError is an answer with any status except 200, 201 and 204.
 type statusError struct {
 	status     int
 	text       string
 	retryAfter time.Duration
-	fromEngine bool // sent by the engine, not by a device in between
+	fromEngine bool // sent by the engine, not by a proxy
 }
 
 func (e *statusError) Error() string {
 	return fmt.Sprintf("the engine answered %d %s: %s", e.status, http.StatusText(e.status), e.text)
 }
 
-// ErrDenied is the error of Run when the engine rejects the worker's token, requires one, or
-// requires one with another role. Further tries would fail, too.
+// ErrDenied is the error of Run when the engine rejects the worker's token, requires a token, or
+// requires another role. A retry would fail, too.
 var ErrDenied = errors.New("worker: the engine does not let this worker in")
 
-// deniedError returns the error that ends the worker if the engine rejects its token, and nil
-// otherwise.
+// deniedError returns the error that ends the worker if the engine rejects its token, else nil.
 func (s *engineClient) deniedError(err error) error {
 	switch status := statusOf(err); {
 	case status == http.StatusForbidden:
@@ -85,7 +85,7 @@ func (s *engineClient) deniedError(err error) error {
 	return fmt.Errorf("%w: the token is wrong", ErrDenied)
 }
 
-// statusOf returns the status of an answer, 0 for any other error.
+// statusOf returns the status of an answer, or 0 for any other error.
 func statusOf(err error) int {
 	var e *statusError
 	if errors.As(err, &e) {
@@ -94,9 +94,9 @@ func statusOf(err error) int {
 	return 0
 }
 
-// isPermanent reports whether the same request would be refused again. A device in between may
-// answer for a while instead of the engine; its answers count only if the request is too large.
-// Whether the worker is denied is decided by its registration and heartbeats.
+// isPermanent reports whether the engine would reject the same request again. A proxy may answer
+// for a while instead of the engine; its answers are permanent only if the request is too large.
+// Denials do not count here, because the registration and the heartbeats handle them.
 func isPermanent(err error) bool {
 	var e *statusError
 	if !errors.As(err, &e) || e.status < 400 || e.status >= 500 {
@@ -115,7 +115,7 @@ func isFromEngine(err error) bool {
 	return errors.As(err, &e) && e.fromEngine
 }
 
-// isResultRefused reports whether the engine refused the result itself.
+// isResultRefused reports whether the engine rejected the result itself.
 func isResultRefused(err error) bool {
 	status := statusOf(err)
 	return status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity
@@ -125,9 +125,9 @@ func (s *engineClient) postJSON(ctx context.Context, path string, in, out any, l
 	return s.callEngine(ctx, http.MethodPost, path, in, out, limit)
 }
 
-// callEngine sends in, if it is not nil, and decodes the answer into out, unless the answer is
-// empty (204). Every request may be repeated, so after a failed member it tries the next one,
-// within the limit.
+// callEngine sends in as JSON, unless in is nil, and decodes the answer into out, unless the answer
+// is empty (204). Every request may be repeated. So if a member fails, the next member is tried,
+// within the time limit.
 func (s *engineClient) callEngine(ctx context.Context, method, path string, in, out any, limit time.Duration) error {
 	var body []byte
 	if in != nil {
@@ -151,7 +151,7 @@ func (s *engineClient) callEngine(ctx context.Context, method, path string, in, 
 	}
 }
 
-// isUnreachable reports whether a member could not be reached, or was unable to do its work.
+// isUnreachable reports whether a member could not be reached, or could not do its work.
 func isUnreachable(err error) bool {
 	var e *statusError
 	return !errors.As(err, &e) || e.status == http.StatusServiceUnavailable
@@ -180,8 +180,8 @@ func (s *engineClient) sendRequest(ctx context.Context, base, method, path strin
 	return readAnswer(resp, answer, out)
 }
 
-// asEncodingJSON decodes answers with the rules of encoding/json, but in one pass: that package
-// first scans the whole text, and then each of its values again.
+// asEncodingJSON decodes answers by the rules of encoding/json, but in one pass. encoding/json
+// first scans the whole text, and then each value again.
 var asEncodingJSON = jsonv1.DefaultOptionsV1()
 
 func readAnswer(resp *http.Response, answer []byte, out any) error {
@@ -207,7 +207,8 @@ func readRefusal(resp *http.Response, answer []byte) *statusError {
 	return &statusError{resp.StatusCode, p.Detail, time.Duration(min(seconds, math.MaxInt32)) * time.Second, known}
 }
 
-// backoff holds the pauses between tries: longer and longer, with random parts.
+// backoff computes the pauses between retries. Each pause is longer than the one before, with a
+// random part.
 type backoff struct{ next time.Duration }
 
 const (
@@ -215,8 +216,8 @@ const (
 	maxPause   = 5 * time.Second
 )
 
-// waitNext waits for the next pause and returns false if ctx ended first. It respects the engine's
-// Retry-After.
+// waitNext waits for the next pause, or longer if the engine sent Retry-After. It returns false if
+// ctx ended first.
 func (b *backoff) waitNext(ctx context.Context, err error) bool {
 	b.next = min(max(2*b.next, firstPause), maxPause)
 	pause := b.next/2 + rand.N(b.next/2)

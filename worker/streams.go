@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/streambuffer"
 )
 
-// openStreams returns the buffer for the streams of a job. Every worker sends the values by HTTP to
-// a member, however it gets its jobs, and learns from the answer that they are stored.
+// openStreams returns the buffer for the streams of a job. Workers of all kinds send the values by
+// HTTP to a member. The answer confirms that the values are stored.
 func (w *Worker) openStreams(ctx context.Context, job, token string) *streambuffer.Buffer {
 	path := "/jobs/" + url.PathEscape(job) + "/streams"
 	return streambuffer.New(ctx, func(ctx context.Context, writes []streambuffer.Write) ([]error, error) {
@@ -25,7 +25,7 @@ func (w *Worker) openStreams(ctx context.Context, job, token string) *streambuff
 	})
 }
 
-// isRefused reports whether the engine refuses the values of a job for good.
+// isRefused reports whether the engine permanently rejects the values of a job.
 func isRefused(err error) bool {
 	switch status := statusOf(err); status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
@@ -35,7 +35,7 @@ func isRefused(err error) bool {
 	}
 }
 
-// problemsOf returns the reasons for which writes are refused.
+// problemsOf returns the error of each write; nil for a write that succeeded.
 func problemsOf(items []wire.StreamWriteResult) []error {
 	errs := make([]error, len(items))
 	for i := range items {

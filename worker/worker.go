@@ -18,21 +18,21 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Worker carries out jobs. It can run once.
+// Worker carries out jobs. A Worker can run only once.
 type Worker struct {
 	cfg        Config
 	handlers   map[string]Handler
 	server     *engineClient
 	slots      chan struct{} // one for each running handler
 	pollBudget pollBudget
-	outage     atomic.Bool  // the last poll got no answer, which was logged
+	outage     atomic.Bool  // the last poll got no answer, and this was logged
 	load       atomic.Int64 // number of jobs in progress
 	pushed     sync.Map     // cancel functions of jobs pushed in batches, by position
 	claims     *claimKeeper
 	reports    *resultReporter
 	params     paramsCache
 	flows      *flowfuncs.Functions
-	// definitions of the functions that are flows, by name
+	// definitions holds the definitions of the functions that are flows, by name.
 	definitions map[string]json.RawMessage
 	jobs        sync.WaitGroup // pulled jobs in progress
 }
@@ -49,9 +49,9 @@ func New(cfg Config) *Worker {
 }
 
 // Handle registers a function for the jobs of a service. Call it before Run. The function's input
-// is the node's input or, if that is null, the node's params. Its output is the node's output, and
-// post.action_key names the field with the action, if any (see package job). An input that does not
-// fit is a fatal error of the step. JobFrom returns the job to fn.
+// is the node's input or, if that is null, the node's params. The function's output is the node's
+// output; post.action_key may name the field with the action (see package job). An input that does
+// not fit is a fatal error of the step. JobFrom returns the job to fn.
 //
 // It panics, as a mistake of the program, if the name is empty or was registered before, or if JSON
 // cannot represent the input or output of fn.
@@ -74,9 +74,9 @@ func (w *Worker) Handle(service string, h Handler) {
 	w.handlers[service] = h
 }
 
-// Run works until ctx ends, and then for up to Grace on the jobs that have begun. It returns nil
-// after ctx has ended, whatever the results of the last jobs, and ErrDenied if the engine rejects
-// its token.
+// Run runs the worker until ctx ends. Jobs that have begun may then take up to Grace. It returns
+// nil after ctx has ended, whatever the results of the last jobs, and ErrDenied if the engine
+// rejects the worker's token.
 func (w *Worker) Run(ctx context.Context) error {
 	services, err := w.offeredServices()
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	<-ctx.Done()
 	signs.Wait()
 	if !errors.Is(context.Cause(ctx), ErrDenied) { // a denied worker cannot deregister
-		w.deregister() // while it still answers, so that no job is sent to a closed port
+		w.deregister() // while the server still answers, so that no job is sent to a closed port
 	}
 	polls.Wait() // no more jobs begin after this
 	w.drainJobs(push, abandon)
@@ -142,8 +142,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// drainJobs returns the jobs that have not begun, lets the jobs in progress finish within Grace,
-// then abandons them.
+// drainJobs returns the jobs that have not begun. Jobs in progress may finish within Grace; then
+// they are abandoned.
 func (w *Worker) drainJobs(push *pushServer, abandon context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.Background(), w.cfg.Grace)
 	defer cancel()
@@ -195,7 +195,7 @@ func (w *Worker) offeredServices() ([]string, error) {
 	return all, checkNames("service", all)
 }
 
-// checkNames returns an error for names that no engine would accept, and for empty ones.
+// checkNames returns an error for empty names and for names that no engine accepts.
 func checkNames(what string, names []string) error {
 	for _, name := range names {
 		if name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
@@ -213,8 +213,7 @@ func (w *Worker) handlerFor(service string) Handler {
 	return w.handlers[service]
 }
 
-// takeSlot waits for a free slot. It returns false if ctx ended first, because then the job must
-// not begin.
+// takeSlot waits for a free slot. It returns false if ctx ended first; the job must not begin then.
 func (w *Worker) takeSlot(ctx context.Context) bool {
 	select {
 	case w.slots <- struct{}{}:
@@ -244,7 +243,7 @@ func (w *Worker) tryTakeSlot() bool {
 
 func (w *Worker) freeSlot() { <-w.slots }
 
-// sleepContext sleeps and returns false if ctx ended first.
+// sleepContext sleeps for d. It returns false if ctx ended first.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

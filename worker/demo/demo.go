@@ -52,7 +52,7 @@ func Push(w *worker.Worker) {
 
 // Options configures Pull.
 type Options struct {
-	Services []string      // to offer; empty = PullServices
+	Services []string      // services to offer; empty means PullServices
 	Delay    time.Duration // before each job's result
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/worker"
 )
 
-// issueNumber returns a handler that returns a new number of some kind for an order.
+// issueNumber returns a handler that issues a new number for an order.
 func issueNumber(what, prefix string) worker.Handler {
 	return func(_ context.Context, job worker.Job) (any, error) {
 		order, ok := decodeObject(job.Input)["order"]
@@ -20,7 +20,7 @@ func issueNumber(what, prefix string) worker.Handler {
 	}
 }
 
-// takeBack returns a handler that returns the number that it has taken back.
+// takeBack returns a handler that reverts issueNumber. Its result is the number.
 func takeBack(what, done string) worker.Handler {
 	return func(_ context.Context, job worker.Job) (any, error) {
 		number, ok := decodeObject(job.Input)[what]
@@ -31,7 +31,7 @@ func takeBack(what, done string) worker.Handler {
 	}
 }
 
-// refuseJob fails with the reason in its params.
+// refuseJob fails with the reason that its params name.
 func refuseJob(_ context.Context, job worker.Job) (any, error) {
 	reason, _ := decodeObject(job.Params)["reason"].(string)
 	if reason == "" {
