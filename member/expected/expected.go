@@ -1,9 +1,9 @@
-// Package expected looks for tasks that a program creates in a transaction of its own.
+// Package expected polls for tasks that a program creates in a transaction of its own.
 //
 // Such tasks are at rest and due when the transaction commits. The engine gets no notice of the
-// commit: the owners of the tasks find them within a second, by their regular search for due tasks.
-// To save that second, the engine that created them polls the store for them, and then sends them a
-// command, which makes their owners load them.
+// commit. The owners of the tasks find them within a second, by their regular search for due tasks.
+// To save that second, the engine that created the tasks polls the store for them. Then it sends
+// them a command, which makes their owners load them.
 package expected
 
 import (
@@ -19,25 +19,26 @@ import (
 const (
 	// pollEvery is the polling interval.
 	pollEvery = 20 * time.Millisecond
-	// pollFor is how long a task is polled for. The owner finds the task if its
-	// transaction takes longer.
+	// pollFor is how long a task is polled for. If its transaction takes longer, the regular search
+	// of its owner finds the task.
 	pollFor = 5 * time.Second
-	// maxTasks is how many tasks are polled for at once. Their owners find any others.
+	// maxTasks is the maximum number of tasks that are polled for at once. The regular search finds
+	// all others.
 	maxTasks = 1000
 )
 
 // Tasks holds tasks that may soon be committed.
 type Tasks struct {
 	Store  persistence.Store
-	Engine func() engine.Engine // nil before there is a member
+	Engine func() engine.Engine // returns nil before there is a member
 	Closed context.Context      // ends when the engine is closed
-	Work   *sync.WaitGroup      // waits for the polling
+	Work   *sync.WaitGroup      // counts the polling goroutine
 
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// Add starts polling for a task.
+// Add starts polling for a task. If there are too many tasks, it does nothing.
 func (b *Tasks) Add(task string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +52,7 @@ func (b *Tasks) Add(task string) {
 	b.since[task] = time.Now()
 }
 
-// pollTasks polls until no task is left, or the engine is closed.
+// pollTasks polls the store until no task is left, or the engine is closed.
 func (b *Tasks) pollTasks() {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -71,8 +72,8 @@ func (b *Tasks) pollTasks() {
 	}
 }
 
-// remainingTasks returns the tasks to poll for; nil if there are none: then the next Add starts
-// a new goroutine.
+// remainingTasks returns the tasks to poll for. It returns nil if there are none; then the next Add
+// starts a new goroutine.
 func (b *Tasks) remainingTasks() (tasks []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,8 +98,8 @@ func (b *Tasks) removeTasks(tasks []string) {
 	}
 }
 
-// existingTasks returns the tasks that exist. If the store does not answer, the next poll asks
-// again.
+// existingTasks returns the given tasks that exist. If the store does not answer, it returns none,
+// and the next poll tries again.
 func (b *Tasks) existingTasks(tasks []string) (there []string) {
 	ctx, cancel := context.WithTimeout(b.Closed, pollFor)
 	defer cancel()
@@ -114,8 +115,8 @@ func (b *Tasks) existingTasks(tasks []string) (there []string) {
 	return there
 }
 
-// wakeTasks makes the owners load the tasks: every command brings its task into memory. The command
-// here asks about an attempt that does not exist.
+// wakeTasks makes the owners load the tasks, because every command brings its task into memory. The
+// command that it sends asks about an attempt that does not exist.
 func (b *Tasks) wakeTasks(tasks []string) {
 	asked := b.Engine()
 	if len(tasks) == 0 || asked == nil {
@@ -127,5 +128,5 @@ func (b *Tasks) wakeTasks(tasks []string) {
 	}
 	ctx, cancel := context.WithTimeout(b.Closed, pollFor)
 	defer cancel()
-	_, _ = asked.DoAll(ctx, orders) // an owner that was not reached finds the due task by itself
+	_, _ = asked.DoAll(ctx, orders) // an owner that was not reached finds it later
 }

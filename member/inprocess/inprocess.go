@@ -1,6 +1,6 @@
 // Package inprocess calls the routes of a member in its own process.
 //
-// The methods of an Engine call the routes of /v1 as the Go client would, but without a network. So
+// The Go client sends its requests to the routes of /v1 through a Transport, without a network. So
 // checks, paging and error texts exist in one place, and a program gets the same answers as any
 // other client.
 package inprocess
@@ -19,15 +19,15 @@ import (
 
 // Transport passes requests of the Go client to the routes of the member in this process.
 type Transport struct {
-	// Routes returns the routes of the present life of the member
+	// Routes returns the routes of the member's current incarnation.
 	Routes   func(context.Context) (http.Handler, error)
 	Closed   context.Context // ends when the engine is closed
 	Payloads *payload.Store  // nil if all values are in the store
 	Logger   *slog.Logger
 }
 
-// RoundTrip returns when the routes have started their answer. The body is read while it is
-// written; closing it ends the request.
+// RoundTrip returns when the routes have started their answer. The body can be read while the
+// routes write it. Closing the body ends the request.
 func (i *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	routes, err := i.Routes(r.Context())
 	if err != nil {
@@ -58,8 +58,8 @@ func (i *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		Header: a.sent, Body: &endedByClosing{body, cancel}, ContentLength: -1, Request: r}, nil
 }
 
-// serveRoutes calls the routes. If they panic, the answer breaks off, as it would over HTTP; the
-// program continues.
+// serveRoutes calls the routes. If they panic, the answer is cut off, as over HTTP, and the program
+// continues.
 func (i *Transport) serveRoutes(routes http.Handler, a *pipedResponse, r *http.Request) (err error) {
 	defer func() {
 		p := recover()
@@ -77,7 +77,7 @@ func (i *Transport) serveRoutes(routes http.Handler, a *pipedResponse, r *http.R
 	return nil
 }
 
-// pipedResponse passes on the answer of the routes while they write it.
+// pipedResponse passes the answer of the routes to the reader while they write it.
 type pipedResponse struct {
 	header  http.Header
 	once    sync.Once
@@ -89,7 +89,7 @@ type pipedResponse struct {
 	payloads *payload.Store
 }
 
-// Payloads returns the store of large values, for handlers that print values of users.
+// Payloads returns the store of large values. Handlers use it to expand the values of users.
 func (a *pipedResponse) Payloads() *payload.Store { return a.payloads }
 
 func (a *pipedResponse) Header() http.Header { return a.header }
@@ -108,10 +108,10 @@ func (a *pipedResponse) Write(p []byte) (int, error) {
 	return a.body.Write(p)
 }
 
-// Flush only starts the answer: everything written is already with the reader.
+// Flush only starts the answer, because the reader already has everything that was written.
 func (a *pipedResponse) Flush() { a.startBody(http.StatusOK) }
 
-// endedByClosing ends its request when it is closed.
+// endedByClosing is a body that ends its request when it is closed.
 type endedByClosing struct {
 	io.ReadCloser
 	end context.CancelFunc

@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/sqlite"
 )
 
-// OpenStore opens the store of a setting: "sqlite:PATH", or a "postgres://" URL with a schema.
+// OpenStore opens the store that a setting names: "sqlite:PATH", or a "postgres://" URL with a
+// schema.
 func OpenStore(ctx context.Context, setting, schema string, log *slog.Logger) (persistence.Store, error) {
 	path, isFile := strings.CutPrefix(setting, "sqlite:")
 	switch {
@@ -32,8 +33,8 @@ func OpenStore(ctx context.Context, setting, schema string, log *slog.Logger) (p
 	return nil, fmt.Errorf("store %q is neither sqlite:PATH nor a postgres:// URL", StoreName(setting))
 }
 
-// checkFile rejects options and URIs that other programs accept after "sqlite:". Here they would
-// become the name of a new, empty file.
+// checkFile rejects options and URIs that other programs accept after "sqlite:". Without this check
+// they would become the name of a new, empty file.
 func checkFile(path string) error {
 	before, options, _ := strings.Cut(path, "?")
 	switch {
@@ -53,7 +54,7 @@ func checkFile(path string) error {
 	return nil
 }
 
-// StoreName returns the part of a store's setting that may be shown: it holds no password.
+// StoreName returns the part of a store's setting that may be displayed. It holds no password.
 func StoreName(setting string) string {
 	switch {
 	case StoreKind(setting) == "postgres":
@@ -61,7 +62,7 @@ func StoreName(setting string) string {
 	case strings.HasPrefix(setting, "sqlite:") || !strings.ContainsAny(setting, "@=?"):
 		return setting
 	}
-	return "…" // the kind is unknown, so a password may be anywhere in it
+	return "…" // the kind is unknown, so any part may be a password
 }
 
 // StoreKind returns the kind of store of a setting.

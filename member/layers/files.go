@@ -25,15 +25,15 @@ func (o *Options) openFiles(ctx context.Context) (objects.Bucket, error) {
 	return objects.Open(ctx, o.FileStore, o.Buckets)
 }
 
-// Files is a layer that also deletes the files of deleted tasks from a bucket.
+// Files is a layer of the store that also deletes the files of deleted tasks from a bucket.
 type Files struct {
 	persistence.Store
 	bucket objects.Bucket
 	log    *slog.Logger
 }
 
-// deleteFiles deletes the files of a task. Files that cannot be deleted, such as those of another
-// user in a directory that a worker has made, stay; they do not block the deletion of others.
+// deleteFiles deletes the files of a task. Files that the member has no permission to delete stay,
+// such as those in a directory of another user. They do not block the deletion of other files.
 func (s Files) deleteFiles(ctx context.Context, task string) error {
 	err := objects.Forget(ctx, s.bucket, task)
 	if errors.Is(err, fs.ErrPermission) {
@@ -43,7 +43,7 @@ func (s Files) deleteFiles(ctx context.Context, task string) error {
 	return err
 }
 
-// DeleteEnded deletes ended tasks and their files. It never deletes files of a task that has been
+// DeleteEnded deletes ended tasks and their files. It never deletes files of a task that was
 // resumed meanwhile.
 func (s Files) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	if err := s.finishDeletions(ctx); err != nil {
@@ -63,12 +63,12 @@ func (s Files) DeleteEnded(ctx context.Context, before int64, limit int) (int, e
 	}
 	n, err := s.deleteWithFiles(ctx, ids, func() (int, error) { return s.Store.DeleteEnded(ctx, before, len(ends)) })
 	if err == nil && more {
-		n = limit // so that the caller knows that there are more
+		n = limit // tells the caller that there are more
 	}
 	return n, err
 }
 
-// DeleteFlow does the same for the tasks of a flow; they may still run until they are deleted.
+// DeleteFlow deletes tasks of a flow and their files. The tasks may run until they are deleted.
 func (s Files) DeleteFlow(ctx context.Context, id string, limit int) (int, error) {
 	if err := s.finishDeletions(ctx); err != nil {
 		return 0, err
@@ -84,8 +84,8 @@ func (s Files) DeleteFlow(ctx context.Context, id string, limit int) (int, error
 	return s.deleteWithFiles(ctx, ids, func() (int, error) { return s.Store.DeleteFlow(ctx, id, limit) })
 }
 
-// deleteWithFiles deletes tasks, then the files of tasks that are gone. It writes a note first, so
-// that an interrupted deletion can be finished later.
+// deleteWithFiles deletes tasks, then the files of tasks that no longer exist. It writes a note
+// first, so that an interrupted deletion can be finished later.
 func (s Files) deleteWithFiles(ctx context.Context, ids []string, do func() (int, error)) (int, error) {
 	if len(ids) == 0 {
 		return do()
@@ -101,7 +101,7 @@ func (s Files) deleteWithFiles(ctx context.Context, ids []string, do func() (int
 	return n, s.forgetGone(ctx, note, ids)
 }
 
-// forgetGone deletes the files of those tasks that are gone, and then the note.
+// forgetGone deletes the files of those tasks that no longer exist, and then the note.
 func (s Files) forgetGone(ctx context.Context, note string, ids []string) error {
 	for _, id := range ids {
 		gone, err := s.Gone(ctx, []string{id}) // checked late: a task with the same key may start
@@ -132,17 +132,18 @@ func (s Files) finishDeletions(ctx context.Context) error {
 	return nil
 }
 
-// cutShort is the minimal age of a note before another member finishes its deletion.
+// cutShort is the age after which a note counts as left over from an interrupted deletion.
 var cutShort = time.Hour
 
-// sweptAtOnce is the number of tasks whose files are deleted at once. writtenLate is how late the
-// end of a task may be written.
+// sweptAtOnce is the number of tasks whose files are deleted in one sweep. writtenLate is the
+// maximum delay between the end of a task and its record in the store.
 const (
 	sweptAtOnce = 500
 	writtenLate = time.Minute
 )
 
-// Sweep deletes the files of tasks that ended before a time. The tasks themselves stay.
+// Sweep deletes the files of tasks that ended before a time. The tasks themselves stay. more means
+// that another sweep is needed.
 func (s Files) Sweep(ctx context.Context, before int64) (more bool, err error) {
 	from, err := objects.Swept(ctx, s.bucket)
 	if err != nil {
@@ -156,7 +157,7 @@ func (s Files) Sweep(ctx context.Context, before int64) (more bool, err error) {
 		task, err := s.Task(ctx, end.ID)
 		switch {
 		case errors.Is(err, persistence.ErrNotFound):
-			continue // gone, together with its files
+			continue // already deleted, together with its files
 		case err != nil:
 			return false, err
 		case task.EndedAt != end.EndedAt:
@@ -173,8 +174,8 @@ func (s Files) Sweep(ctx context.Context, before int64) (more bool, err error) {
 	return more, objects.NoteSwept(ctx, s.bucket, to)
 }
 
-// nextEnded lists the first tasks that ended at or after a time. If there are more, the listed ones
-// did not all end in the same millisecond, so a caller that continues at the last one makes
+// nextEnded lists the first tasks that ended at or after a time. If more follow, the listed tasks
+// did not all end in the same millisecond. So a caller that continues at the last one makes
 // progress.
 func (s Files) nextEnded(ctx context.Context, from, before int64, limit int) (ends []persistence.TaskEnd, more bool, err error) {
 	for ; ; limit *= 2 {

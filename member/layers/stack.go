@@ -1,8 +1,9 @@
 // Package layers opens the store of a member with the layers above its database.
 //
-// From the bottom to the top they are the database; Values, which deletes the large values of
-// deleted tasks; Files, which deletes the files of deleted tasks; and Newest, which remembers the
-// newest versions of flows. The parts of a member use the top, so no deletion can pass by a layer.
+// From bottom to top these are: the database; Values, which deletes the large values of deleted
+// tasks; Files, which deletes the files of deleted tasks; and Newest, which caches the newest
+// versions of flows. The parts of a member use only the top layer, so every deletion passes through
+// all layers.
 package layers
 
 import (
@@ -25,7 +26,7 @@ type Options struct {
 	Logger        *slog.Logger
 
 	FileStore string        // URL of the bucket for files; "" for none
-	FilesKeep time.Duration // how long files of ended tasks are kept; 0 = as long as the task
+	FilesKeep time.Duration // how long files of ended tasks stay; 0 means as long as the task
 
 	PayloadStore     string // URL of the bucket for large values; "" keeps them in the database
 	PayloadThreshold int    // size in bytes above which a value is large; 0 is the default
@@ -35,11 +36,12 @@ type Options struct {
 
 // Times are the waits and ages of the layers.
 type Times struct {
-	// Settle is how long a starting member waits for the bucket of the store's values. If the
-	// bucket does not answer, the member starts anyway, because much works without it.
+	// Settle is how long a starting member waits for the bucket of large values. If the bucket does
+	// not answer, the member starts anyway, because most work does not need it.
 	Settle time.Duration
-	// Unheld is the minimal age of an object that is deleted because nothing refers to it: the
-	// member that wrote it may be about to store a reference.
+	// Unheld is the minimum age of an object that is deleted because nothing refers to it. A
+	// younger object may get a reference, because the member that wrote it stores the reference
+	// later.
 	Unheld time.Duration
 }
 
@@ -48,18 +50,18 @@ func DefaultTimes() Times { return Times{Settle: 5 * time.Second, Unheld: time.H
 
 // Stack is the store of a member, layer by layer.
 type Stack struct {
-	Database persistence.Store        // without any layer
+	Database persistence.Store        // the store without any layer
 	Values   *Values                  // nil if all values are in the database
 	Files    *Files                   // nil without a bucket for files
-	Newest   *persistence.NewestStore // the top, which the parts of the member use
+	Newest   *persistence.NewestStore // top layer, which the parts of the member use
 
-	Reader   *persistence.Reader // reads tasks through the top
-	Payloads *payload.Store      // large values; nil if all are in the database
-	Bucket   objects.Bucket      // of files; nil if there is none
-	ValuesAt string              // place of large values, for display; "" is the database
+	Reader   *persistence.Reader // reads tasks through the top layer
+	Payloads *payload.Store      // large values; nil if all values are in the database
+	Bucket   objects.Bucket      // bucket of files; nil if there is none
+	ValuesAt string              // place of large values, for display; "" for the database
 }
 
-// Open opens the store and its buckets. The caller closes the stack.
+// Open opens the store and its buckets. The caller must close the stack.
 func Open(ctx context.Context, o Options) (*Stack, error) {
 	s := &Stack{ValuesAt: o.valuesAt()}
 	var err error
@@ -96,7 +98,7 @@ func Open(ctx context.Context, o Options) (*Stack, error) {
 // Close closes the store.
 func (s *Stack) Close() error { return s.Newest.Close() }
 
-// Clear forgets everything that was read from the store.
+// Clear drops all cached data.
 func (s *Stack) Clear() {
 	s.Newest.Clear()
 	s.Reader.Clear()

@@ -15,11 +15,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// payloadOver is the default size in bytes above which values go to the payload store, if there is
-// one.
+// payloadOver is the default size in bytes above which values go to the payload store. It applies
+// only if a payload store is configured.
 const payloadOver = 64 << 10
 
-// SweptAfter is the minimal age of an object that the sweep deletes. The sweep also covers objects
+// SweptAfter is the minimum age of an object that the sweep deletes. The sweep also deletes objects
 // of tasks that never started.
 const SweptAfter = 10 * time.Hour
 
@@ -40,7 +40,7 @@ func (o *Options) openPayloads(ctx context.Context) (objects.Bucket, error) {
 	return bucket, nil
 }
 
-// newPayloads returns a payload store that keeps large values of the store's tasks in a bucket.
+// newPayloads returns a payload store that holds large values of the store's tasks in a bucket.
 func newPayloads(ctx context.Context, o *Options, bucket objects.Bucket, store persistence.Store) (*payload.Store, error) {
 	secret, err := store.Secret(ctx)
 	if err != nil {
@@ -54,7 +54,8 @@ func newPayloads(ctx context.Context, o *Options, bucket objects.Bucket, store p
 	return values, checkPayloadPlace(ctx, o, values, store)
 }
 
-// checkPayloadPlace checks that the configured bucket is the one that the store's tasks refer to.
+// checkPayloadPlace returns an error if the store's tasks refer to another bucket than the
+// configured one.
 func checkPayloadPlace(ctx context.Context, o *Options, values *payload.Store, store persistence.Store) error {
 	at := o.valuesAt()
 	noted, err := store.ValuesAt(ctx)
@@ -76,7 +77,8 @@ func checkPayloadPlace(ctx context.Context, o *Options, values *payload.Store, s
 	return nil
 }
 
-// valuesAt returns the place of large values, for display; "" = the store itself.
+// valuesAt returns the place of large values, for display. It returns "" if they are in the
+// database.
 func (o *Options) valuesAt() string {
 	if o.PayloadStore == "" {
 		return ""
@@ -84,9 +86,9 @@ func (o *Options) valuesAt() string {
 	return objects.Shown(o.PayloadStore)
 }
 
-// Values is a layer that also deletes the bucket values of deleted tasks. It deletes the
-// tasks first, so that nothing can refer to their values afterwards. If it is interrupted then, the
-// sweep deletes the rest.
+// Values is a layer of the store that also deletes the large values of deleted tasks from a bucket.
+// It deletes the tasks first, so that nothing can refer to their values afterwards. If it is
+// interrupted between the two, the sweep deletes the rest.
 type Values struct {
 	persistence.Store
 	bucket    objects.Bucket
@@ -124,15 +126,16 @@ func (s Values) DeleteFlow(ctx context.Context, id string, limit int) (int, erro
 	return n, err
 }
 
-// tidySoon deletes values that the sweep would otherwise find later.
+// tidySoon deletes the values of a task now, so that the sweep need not find them later. A failure
+// is only logged.
 func (s Values) tidySoon(ctx context.Context, owner string) {
 	if err := s.deleteUnheld(ctx, owner, time.Now().Add(-s.unheldAge)); err != nil && ctx.Err() == nil {
 		s.log.Warn("deleting the large values of a task failed; the next sweep retries it", "values", s.bucket.Address(payload.Folder(owner)), "error", err)
 	}
 }
 
-// deleteUnheld deletes the values of a deleted task that were written before a time, except those
-// that other tasks hold.
+// deleteUnheld deletes the values of a deleted task that were written before a time. Values that
+// other tasks hold stay.
 func (s Values) deleteUnheld(ctx context.Context, owner string, before time.Time) error {
 	gone, err := s.Gone(ctx, []string{owner})
 	if err != nil || len(gone) == 0 {
@@ -159,12 +162,13 @@ func (s Values) deleteUnheld(ctx context.Context, owner string, before time.Time
 	return nil
 }
 
-// tidyBucket is a bucket in which a crash may leave more than objects.
+// tidyBucket is a bucket in which a crash may leave data other than objects. Tidy removes that
+// data.
 type tidyBucket interface {
 	Tidy(ctx context.Context, prefix string, before time.Time) error
 }
 
-// removedAtOnce is how many objects are deleted in parallel.
+// removedAtOnce is the number of objects that are deleted in parallel.
 const removedAtOnce = 16
 
 func (s Values) removeObjects(ctx context.Context, list []objects.Object) error {
@@ -181,11 +185,11 @@ func (s Values) removeObjects(ctx context.Context, list []objects.Object) error 
 	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, fs.ErrNotExist) })...)
 }
 
-// sweptTogether is how many holds are dropped, and how many folders checked, at once.
+// sweptTogether is the number of holds that are dropped, and of folders that are checked, at once.
 const sweptTogether = 1000
 
-// Sweep deletes values that were written before a time and that nothing refers to: those of
-// tasks that are gone or never started, unless another task holds them.
+// Sweep deletes values that were written before a time and that nothing refers to. These are values
+// of deleted tasks, or of tasks that never started, unless another task holds them.
 func (s Values) Sweep(ctx context.Context, before int64) (more bool, err error) {
 	for more := true; more; {
 		owners, err := s.DropHolds(ctx, before, sweptTogether)

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Admin answers the requests of operators about the cluster. It reads everything from the
-// store, which is authoritative, so every member gives the same answers.
+// Admin answers the requests of operators about the cluster. Everything comes from the store, so
+// every member gives the same answers.
 type Admin struct {
 	name   string // name of the cluster
 	me     string // incarnation of the member that answers
@@ -22,8 +22,8 @@ type Admin struct {
 	keeper *cluster.Keeper // nil if the store has room for one member only
 }
 
-// NewAdmin returns the Admin of the cluster with a name, as the member with an incarnation answers.
-// c may be nil.
+// NewAdmin returns the Admin of the cluster with the given name. incarnation is that of the
+// answering member. c may be nil.
 func NewAdmin(name, incarnation string, store persistence.Store, c *Membership) *Admin {
 	a := &Admin{name: name, me: incarnation, store: store}
 	if c != nil {
@@ -32,7 +32,7 @@ func NewAdmin(name, incarnation string, store persistence.Store, c *Membership) 
 	return a
 }
 
-// readCluster returns the present state of the cluster, and the number of tasks per shard.
+// readCluster returns the current state of the cluster, and the number of tasks per shard.
 func (c *Admin) readCluster(ctx context.Context) (*cluster.View, map[int]persistence.ShardTasks, error) {
 	v, err := c.readView(ctx)
 	if err != nil {
@@ -139,7 +139,8 @@ func toMoves(v *cluster.View, all []cluster.Move) []wire.ShardMove {
 	return told
 }
 
-// Drain implements cluster.Cluster. It need not call the member, because that reads the store, too.
+// Drain implements cluster.Cluster. It only writes to the store, because the member reads the
+// change from there.
 func (c *Admin) Drain(ctx context.Context, member string, drains bool) (*wire.Member, error) {
 	v, err := c.readView(ctx)
 	if err != nil {
@@ -158,7 +159,7 @@ func (c *Admin) Drain(ctx context.Context, member string, drains bool) (*wire.Me
 		return nil, err
 	}
 	if c.keeper != nil {
-		// a drained member on another host does the same when its next renewal reports the change
+		// a drained member on another host does the same after its next lease renewal
 		c.keeper.Look()
 	}
 	if v, err = c.readView(ctx); err != nil {
@@ -170,7 +171,7 @@ func (c *Admin) Drain(ctx context.Context, member string, drains bool) (*wire.Me
 	return &answer, nil
 }
 
-// findMember returns the living member that has this name or incarnation.
+// findMember returns the living member with this name or incarnation.
 func findMember(v *cluster.View, member string) (persistence.MemberRow, error) {
 	var found []persistence.MemberRow
 	for _, m := range v.Living() {
@@ -195,7 +196,7 @@ func findMember(v *cluster.View, member string) (persistence.MemberRow, error) {
 		"several members are called %s: name one by its incarnation: %s", member, strings.Join(names, ", "))
 }
 
-// hasTakers reports whether another member is left to take over the shards of m.
+// hasTakers reports whether another member can take over the shards of m.
 func (c *Admin) hasTakers(v *cluster.View, m persistence.MemberRow) bool {
 	return slices.ContainsFunc(v.Living(), func(other persistence.MemberRow) bool {
 		return other.Incarnation != m.Incarnation && !other.Draining && time.UnixMilli(other.Until).After(v.Now)

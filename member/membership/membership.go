@@ -1,7 +1,8 @@
-// Package membership makes a member one of a cluster: it opens the listeners for other members,
-// joins them, and hands everything over when the member leaves.
+// Package membership makes a member part of a cluster. It opens the listeners for other members,
+// joins the cluster, and hands everything over when the member leaves.
 //
-// A nil Membership is that of a member whose store has room for one only. Its methods do nothing.
+// A nil Membership belongs to a member whose store supports a single member. Its methods do
+// nothing.
 package membership
 
 import (
@@ -28,13 +29,14 @@ import (
 
 // Options are the settings of a member in a cluster.
 type Options struct {
-	ID     cluster.Identity // with the secret of the cluster
-	Lease  time.Duration    // 0 = the default
+	ID     cluster.Identity // identity in the cluster, with the secret of the cluster
+	Lease  time.Duration    // duration of leases; 0 for the default
 	Gossip gossip.Config
 
-	URL    string // where other members reach the API of this one; "" if it does not listen
+	URL string // address of the API for other members; "" if it does not listen
+
 	Serves bool   // the API listens, or soon will; otherwise members get a listener of their own
-	Scheme string // of that listener, http or https
+	Scheme string // scheme of that listener, http or https
 	Listen string // address of the API, whose host the listener uses
 
 	Store  persistence.Store
@@ -43,11 +45,11 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Membership holds the parts that make a member one of a cluster.
+// Membership holds the parts that connect a member with its cluster.
 type Membership struct {
 	id       cluster.Identity
-	ttl      time.Duration // duration of leases; 0 = the default
-	url      string        // where other members reach this one
+	ttl      time.Duration // duration of leases; 0 for the default
+	url      string        // address at which other members reach this member
 	log      *slog.Logger
 	gossip   *gossip.Gossip
 	router   *cluster.Router
@@ -61,8 +63,8 @@ type Membership struct {
 	work   sync.WaitGroup
 }
 
-// Open opens the listeners for other members. The member is started afterwards, because it needs
-// the result.
+// Open opens the listeners for other members. The member is created afterwards, because it needs
+// the Membership.
 func Open(o Options) (*Membership, error) {
 	c := &Membership{id: o.ID, ttl: o.Lease, url: o.URL, log: o.Logger, tls: o.TLS, joined: make(chan struct{})}
 	if err := c.openListeners(&o); err != nil {
@@ -85,20 +87,20 @@ func (c *Membership) openListeners(o *Options) (err error) {
 	return err
 }
 
-// URL returns the address where other members reach this one.
+// URL returns the address at which other members reach this member.
 func (c *Membership) URL() string { return c.url }
 
 // GossipAddress returns the address of the member's gossip.
 func (c *Membership) GossipAddress() string { return c.gossip.Address() }
 
-// ID returns the cluster of the member, and its incarnation once it has joined.
+// ID returns the identity of the member in its cluster. The incarnation is set after Join.
 func (c *Membership) ID() cluster.Identity { return c.id }
 
-// Router returns the engine that asks the owner of each task.
+// Router returns the engine that forwards each request to the owner of its task.
 func (c *Membership) Router() *cluster.Router { return c.router }
 
-// openDoor listens for other members on a free port of the API's host. A member advertises only an
-// address where it listens.
+// openDoor listens for other members on a free port of the API's host. The member advertises only
+// an address on which it listens.
 func (c *Membership) openDoor(o *Options) error {
 	told, err := url.Parse(cmp.Or(c.url, o.Scheme+"://127.0.0.1"))
 	if err != nil {
@@ -117,7 +119,7 @@ func (c *Membership) openDoor(o *Options) error {
 	return nil
 }
 
-// knownGossip returns the gossip addresses that the store knows.
+// knownGossip returns the gossip addresses of the members in the store.
 func (c *Membership) knownGossip() (addresses []string) {
 	select {
 	case <-c.joined:
@@ -132,7 +134,7 @@ func (c *Membership) knownGossip() (addresses []string) {
 	return addresses
 }
 
-// ForwardPulse passes the result of a lease renewal to the keeper.
+// ForwardPulse passes the result of a lease renewal to the keeper. Before Join it does nothing.
 func (c *Membership) ForwardPulse(p persistence.Pulse) {
 	select {
 	case <-c.joined:
@@ -141,7 +143,7 @@ func (c *Membership) ForwardPulse(p persistence.Pulse) {
 	}
 }
 
-// Join adds a member to the cluster: from now on it owns shards.
+// Join adds the member to the cluster. From then on the member owns shards.
 func (c *Membership) Join(member *actors.Member, store persistence.Members) error {
 	c.id.Incarnation = member.Incarnation()
 	c.keeper = cluster.NewKeeper(cluster.KeeperConfig{Store: store, Local: member, TTL: c.ttl,
@@ -155,14 +157,14 @@ func (c *Membership) Join(member *actors.Member, store persistence.Members) erro
 		c.work.Go(func() { c.serveMembers(ctx) })
 	}
 	c.work.Go(func() {
-		if err := c.keeper.Run(ctx); err != nil { // the member itself ends when its lease runs out
+		if err := c.keeper.Run(ctx); err != nil { // the member itself ends when its lease expires
 			c.log.Warn("member stopped maintaining its part of the cluster", "error", err)
 		}
 	})
 	return c.gossip.Start(c.id.Incarnation)
 }
 
-// serveMembers answers other members if the API does not.
+// serveMembers serves other members on a separate listener, if the API does not serve them.
 func (c *Membership) serveMembers(ctx context.Context) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -178,7 +180,7 @@ func (c *Membership) serveMembers(ctx context.Context) {
 	srv := &http.Server{Handler: members, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second,
 		HTTP2:    &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 10 * time.Second},
 		ErrorLog: slog.NewLogLogger(c.log.Handler(), slog.LevelWarn), BaseContext: func(net.Listener) context.Context { return ctx }}
-	// connected members notice at once that this one is gone
+	// the connection ends at once, so connected members notice that this member has left
 	defer context.AfterFunc(ctx, func() { _ = srv.Close() })()
 	serve := srv.Serve
 	if c.tls.Serves() {
@@ -190,8 +192,8 @@ func (c *Membership) serveMembers(ctx context.Context) {
 	}
 }
 
-// Collectors returns the metrics of the cluster as this member sees it; none if the member is
-// alone.
+// Collectors returns the metrics of the cluster as this member sees it. It returns none for a nil
+// Membership.
 func (c *Membership) Collectors() []prometheus.Collector {
 	if c == nil {
 		return nil
@@ -199,8 +201,8 @@ func (c *Membership) Collectors() []prometheus.Collector {
 	return slices.Concat(c.keeper.Collectors(), c.router.Collectors(), c.gossip.Collectors())
 }
 
-// Routes returns the routes for other members on the API's listener; none if the member is
-// alone.
+// Routes returns the routes for other members on the API's listener. It returns none for a nil
+// Membership.
 func (c *Membership) Routes() map[string]http.Handler {
 	if c == nil {
 		return nil
@@ -208,11 +210,11 @@ func (c *Membership) Routes() map[string]http.Handler {
 	return map[string]http.Handler{cluster.Path: c.service}
 }
 
-// leaveGrace is how long the hand-off to other members may take.
+// leaveGrace is the maximum time of the hand-off to other members.
 const leaveGrace = 5 * time.Second
 
-// Leave hands over everything that the member owns while it still answers, so that clients
-// notice nothing. It reports whether the member owns nothing any more.
+// Leave hands over everything that the member owns while the member still answers, so that clients
+// notice nothing. It reports whether everything was handed over.
 func (c *Membership) Leave() (handedOver bool) {
 	if c == nil {
 		return false
@@ -225,7 +227,7 @@ func (c *Membership) Leave() (handedOver bool) {
 	return c.keeper.OwnsNothing()
 }
 
-// Close releases everything. The member has left.
+// Close releases all resources. Call it after Leave.
 func (c *Membership) Close() error {
 	if c == nil {
 		return nil

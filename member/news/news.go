@@ -1,8 +1,8 @@
-// Package news announces changes to the other members of the cluster, and applies theirs.
+// Package news announces changes to the other members of the cluster, and applies the changes that
+// others announce.
 //
-// A member announces a change of cached data to the others before it answers the request that made
-// the change, so the client sees the change at every member. Heartbeats are announced in the
-// background.
+// A member announces a change of cached data before it answers the request that made the change. So
+// the client sees the change at every member. Heartbeats are announced in the background.
 package news
 
 import (
@@ -16,21 +16,21 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Announcer announces the changes that are made at this member. Until the member is in a cluster,
-// it announces nothing.
+// Announcer announces the changes that are made at this member. Before SetOthers it announces
+// nothing.
 type Announcer struct {
 	Newest *persistence.NewestStore // the cache of flows
 	Wake   func()                   // called when schedules have changed
 	others atomic.Pointer[cluster.Others]
 }
 
-// WorkerWait is how long a worker's request waits for members that cannot be reached. There is no
-// wait if another request has just waited for nothing. Such members learn of the change from the
+// WorkerWait is how long a worker's request waits for members that cannot be reached. If another
+// request has just waited in vain, there is no wait. Such members learn of the change from the
 // store.
 const WorkerWait = time.Second
 
-// AnnounceFlow announces that a flow was published to or deleted, or that its schedules changed. If
-// some members cannot be reached, it waits until their cached data has expired.
+// AnnounceFlow announces that versions or schedules of a flow changed. If some members cannot be
+// reached, it waits until their cached data has expired.
 func (a *Announcer) AnnounceFlow(ctx context.Context, flow string) {
 	a.Wake()
 	others := a.others.Load()
@@ -57,8 +57,8 @@ func (a *Announcer) AnnounceWorker(ctx context.Context, w persistence.Worker, go
 		Load: w.Load, HeardAt: w.LastHeartbeat, RegisteredAt: w.RegisteredAt, JoinedAt: w.JoinedAt, Gone: gone}}})
 }
 
-// AnnounceHeartbeat announces a worker's heartbeat. It waits for the other members only if the
-// worker was considered gone.
+// AnnounceHeartbeat announces a worker's heartbeat. again means that the worker counted as lost;
+// only then it waits for the other members.
 func (a *Announcer) AnnounceHeartbeat(ctx context.Context, b persistence.Heartbeat, again bool) {
 	others := a.others.Load()
 	if others == nil {
@@ -74,7 +74,7 @@ func (a *Announcer) AnnounceHeartbeat(ctx context.Context, b persistence.Heartbe
 	others.Inform(ctx, news)
 }
 
-// Apply applies the news of another member, with the registry of the life that received it.
+// Apply applies the news of another member to the caches and to the given registry.
 func (a *Announcer) Apply(registry *workers.Registry, news engine.News) {
 	for _, flow := range news.Flows {
 		a.Newest.Forget(flow)
@@ -91,5 +91,5 @@ func (a *Announcer) Apply(registry *workers.Registry, news engine.News) {
 	}
 }
 
-// SetOthers sets the members that receive news from now on.
+// SetOthers sets the members that receive news from then on.
 func (a *Announcer) SetOthers(others cluster.Others) { a.others.Store(&others) }

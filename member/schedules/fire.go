@@ -12,21 +12,21 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// unfinishedStates are the states of tasks for which a slot may have to wait.
+// unfinishedStates are the states of tasks that a slot may have to wait for.
 var unfinishedStates = []string{string(flow.TaskPending), string(flow.TaskRunning), string(flow.TaskCanceling)}
 
-// maxRunning is how many unfinished tasks of a schedule are read.
+// maxRunning is the maximum number of unfinished tasks that are read for a schedule.
 const maxRunning = 1000
 
 // processSchedule handles a due schedule: it decides, stores the decision, and starts tasks. After
-// a temporary failure it is retried.
+// a temporary failure it schedules a retry.
 func (r *Runner) processSchedule(s *persistence.Schedule) {
 	ctx, cancel := r.host.Within(r.ctx, callTimeout)
 	defer cancel()
 	waits, err := r.advanceSchedule(ctx, s)
 	switch {
 	case errors.Is(err, persistence.ErrStale) || errors.Is(err, persistence.ErrNotFound):
-		s.Due = r.nowMillis() // it was changed or deleted: the current version is read next
+		s.Due = r.nowMillis() // it was changed or deleted, so the current version is read next
 		r.clearPause(s.ID)
 	case err != nil:
 		if r.pauseSchedule(s.ID, true) && r.ctx.Err() == nil {
@@ -39,8 +39,8 @@ func (r *Runner) processSchedule(s *persistence.Schedule) {
 	}
 }
 
-// advanceSchedule makes and carries out one decision about a schedule. waits reports that nothing
-// can be decided before a task has ended.
+// advanceSchedule makes and carries out one decision about a schedule. waits is true if a task has
+// to end before anything can be decided.
 func (r *Runner) advanceSchedule(ctx context.Context, s *persistence.Schedule) (waits bool, err error) {
 	rule, err := schedule.Read(s.Spec)
 	if err != nil {
@@ -67,7 +67,7 @@ func (r *Runner) advanceSchedule(ctx context.Context, s *persistence.Schedule) (
 	return false, errors.Join(err, r.storeState(ctx, rule, s))
 }
 
-// storeState stores the state of a schedule and when it is due next.
+// storeState stores the state of a schedule and the time when the schedule is due next.
 func (r *Runner) storeState(ctx context.Context, rule *schedule.Rule, s *persistence.Schedule) error {
 	s.Due = rule.Looks(s.ID, s.State)
 	if err := r.opts.Store.PutSchedule(ctx, *s); err != nil {
@@ -77,7 +77,8 @@ func (r *Runner) storeState(ctx context.Context, rule *schedule.Rule, s *persist
 	return nil
 }
 
-// runningOf returns the unfinished tasks of a schedule, if they matter.
+// runningOf returns the unfinished tasks of a schedule. It returns nil if the schedule does not
+// depend on them.
 func (r *Runner) runningOf(ctx context.Context, s *persistence.Schedule) (tasks []string, err error) {
 	if s.Spec.OrDefault().Overlap == schedule.OverlapAllow && s.State.Queued == 0 {
 		return nil, nil
@@ -91,7 +92,7 @@ func (r *Runner) runningOf(ctx context.Context, s *persistence.Schedule) (tasks 
 	return tasks, err
 }
 
-// startTasks starts the tasks of a decision, up to the first temporary failure.
+// startTasks starts the tasks of a decision until all have started or a temporary failure occurs.
 func (r *Runner) startTasks(ctx context.Context, s *persistence.Schedule) error {
 	for len(s.State.Starts) > 0 {
 		task, err := r.startSlot(ctx, s, s.State.Starts[0])
@@ -117,8 +118,8 @@ func isPermanent(err error) bool {
 	return errors.Is(err, persistence.ErrNotFound)
 }
 
-// startSlot starts the task of a slot, or returns the task that was started before. It does not
-// matter if that one has other params because the schedule was changed since.
+// startSlot starts the task of a slot, or returns the task that was started for the slot before.
+// That task may have other params, if the schedule was changed since; this is accepted.
 func (r *Runner) startSlot(ctx context.Context, s *persistence.Schedule, start schedule.Start) (task string, err error) {
 	for _, task := range start.Cancel {
 		if _, err := r.opts.Engine.Do(ctx, engine.Order{Task: task,

@@ -34,7 +34,7 @@ type Store interface {
 type Options struct {
 	Store  Store
 	Engine engine.Engine
-	Shards func() persistence.ShardSet // shards that the member owns; nil if all
+	Shards func() persistence.ShardSet // returns the shards that the member owns; nil if all
 	Host   host.Host
 	Logger *slog.Logger // may be nil
 }
@@ -42,15 +42,16 @@ type Options struct {
 const (
 	lookInterval = 5 * time.Second // longest pause between reads
 	maxRead      = 10_000          // most schedules per read
-	maxLanes     = 16              // schedules processed in parallel, without stalled ones
-	// laneTimeout is the time after which a schedule counts as stalled and another one gets its
-	// lane. maxStalled is how many schedules may be stalled at once.
+	maxLanes     = 16              // schedules processed in parallel; stalled ones do not count
+	// laneTimeout is the time after which a schedule counts as stalled and its lane goes to another
+	// schedule. maxStalled is the maximum number of stalled schedules.
 	laneTimeout = 250 * time.Millisecond
 	maxStalled  = 1000
-	// firstRetryPause is the first pause after a temporary failure, and between checks whether a
-	// task has ended for which a slot waits. It doubles each time, up to lookInterval.
+	// firstRetryPause is the first pause after a temporary failure. It is also the first pause
+	// between checks whether the task that a slot waits for has ended. The pause doubles each time,
+	// up to lookInterval.
 	firstRetryPause = 500 * time.Millisecond
-	// callTimeout bounds the calls to the store or a member for one schedule.
+	// callTimeout is the time limit for the calls to the store or a member for one schedule.
 	callTimeout = 30 * time.Second
 )
 
@@ -69,22 +70,22 @@ type Runner struct {
 	running       bool
 	closed        bool
 	stopTimer     func() bool
-	timerAt       int64                    // when the timer fires
+	timerAt       int64                    // time when the timer fires, in Unix milliseconds
 	pauses        map[string]schedulePause // pauses of schedules, by id
 	busy          map[string]bool          // schedules being processed or queued
 	queue         []persistence.Schedule   // queued schedules
-	activeLanes   int                      // lanes
-	stalledLanes  int                      // stalled schedules, which have no lane anymore
+	activeLanes   int                      // lanes that are running
+	stalledLanes  int                      // stalled schedules, which no longer use a lane
 }
 
-// schedulePause is the time until which a schedule is left alone.
+// schedulePause is a pause in which a schedule is not processed.
 type schedulePause struct {
 	until  int64
 	last   time.Duration
-	failed bool // it failed; otherwise it waits for the end of a task
+	failed bool // the schedule failed; otherwise it waits for the end of a task
 }
 
-// Start starts a runner.
+// Start starts a runner. The caller must call Stop.
 func Start(o Options) *Runner {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -97,7 +98,7 @@ func Start(o Options) *Runner {
 	return r
 }
 
-// Stop stops the runner, and waits for its work.
+// Stop stops the runner, and waits until its work has ended.
 func (r *Runner) Stop() {
 	r.mu.Lock()
 	r.closed = true
@@ -109,7 +110,8 @@ func (r *Runner) Stop() {
 	r.work.Wait()
 }
 
-// Look reports that schedules, or the shards of the member, have changed. It does not block.
+// Look requests a read, because schedules or the shards of the member have changed. It does not
+// block.
 func (r *Runner) Look() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +123,8 @@ func (r *Runner) Look() {
 	r.work.Run(r.runRounds)
 }
 
-// runRounds reads and processes schedules while reads are requested, and sets the timer.
+// runRounds reads and processes schedules until no read is requested. After each round it sets the
+// timer.
 func (r *Runner) runRounds() {
 	for r.takeRequest() {
 		r.armTimer(r.runRound())
@@ -157,7 +160,7 @@ func (r *Runner) setTimer(now, at int64) {
 
 func (r *Runner) nowMillis() int64 { return r.opts.Engine.Now().UnixMilli() }
 
-// runRound processes the due schedules, and returns the time until the next one is due.
+// runRound processes the due schedules and returns the time until the next schedule is due.
 func (r *Runner) runRound() time.Duration {
 	now := r.nowMillis()
 	soon, err := r.readDue(now + lookInterval.Milliseconds())
@@ -196,8 +199,8 @@ func (r *Runner) readDue(by int64) ([]persistence.Schedule, error) {
 	return soon, nil
 }
 
-// logReadError logs when schedules cannot be read anymore, and when they can again. Only runRound's
-// reads call it, one after another.
+// logReadError logs when schedules cannot be read any more, and when they can be read again.
+// runRound is the only caller, so calls never overlap.
 func (r *Runner) logReadError(err error) {
 	switch {
 	case r.ctx.Err() != nil:
@@ -210,8 +213,8 @@ func (r *Runner) logReadError(err error) {
 	r.readFailed = err != nil
 }
 
-// enqueueAll starts to process schedules in parallel. It does not wait for them, so a schedule that
-// is stalled by an unresponsive member delays no other.
+// enqueueAll starts to process schedules in parallel. It does not wait for them, so a schedule
+// whose member does not respond delays no other schedule.
 func (r *Runner) enqueueAll(due []persistence.Schedule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,8 +228,8 @@ func (r *Runner) enqueueAll(due []persistence.Schedule) {
 	}
 }
 
-// runLane processes queued schedules one after another. When one is stalled, another lane processes
-// the next ones.
+// runLane processes queued schedules one after another. If one stalls, the lane ends after it,
+// because another lane has taken its place.
 func (r *Runner) runLane() {
 	for s, ok := r.nextSchedule(); ok; s, ok = r.nextSchedule() {
 		inTime := r.runTimed(func() { r.processSchedule(&s) })
@@ -237,7 +240,7 @@ func (r *Runner) runLane() {
 	}
 }
 
-// runTimed reports whether do ended before its lane was given to others.
+// runTimed runs do. It reports whether do ended before its lane was given to others.
 func (r *Runner) runTimed(do func()) bool {
 	done, late := false, false
 	disarm := r.host.AfterFunc(laneTimeout, func() {
@@ -258,8 +261,8 @@ func (r *Runner) runTimed(do func()) bool {
 	return !late
 }
 
-// finishSchedule makes sure that a schedule is read again in time. A running round may have skipped
-// it.
+// finishSchedule makes sure that a schedule is read again in time. This is needed because a
+// concurrent round may have skipped the schedule.
 func (r *Runner) finishSchedule(s *persistence.Schedule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -297,8 +300,8 @@ func (r *Runner) pausedUntil(id string) int64 {
 	return r.pauses[id].until
 }
 
-// pauseSchedule pauses a schedule because it waits or has failed. It reports whether the failure is
-// new.
+// pauseSchedule pauses a schedule that waits or has failed. It reports whether the schedule failed
+// and the previous pause was not for a failure.
 func (r *Runner) pauseSchedule(id string, failed bool) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -314,7 +317,8 @@ func (r *Runner) clearPause(id string) {
 	delete(r.pauses, id)
 }
 
-// forgetPauses drops the pauses of schedules that are no longer due, or belong to another member.
+// forgetPauses drops the pauses of schedules that are not due soon, or that belong to another
+// member.
 func (r *Runner) forgetPauses(soon []persistence.Schedule) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

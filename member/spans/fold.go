@@ -15,17 +15,18 @@ import (
 type spanBuilder struct {
 	store    persistence.Store
 	memory   taskMemory
-	versions map[string]int // numbers by ids
+	versions map[string]int // version numbers by version id
 }
 
-// foldRows builds spans from rows in the order in which they were stored.
+// foldRows builds spans from rows in the order in which they were stored. It returns when the
+// Teller is closed.
 func (t *Teller) foldRows() {
 	defer close(t.folded)
 	f := &spanBuilder{store: t.opts.Store, memory: newMemory(), versions: map[string]int{}}
 	for row, ok := t.nextRow(); ok && t.ctx.Err() == nil; row, ok = t.nextRow() {
 		t.bytes.Add(-int64(len(row.Events)))
 		k, err := f.followRow(t.ctx, &row)
-		if err != nil { // reading it again with each row would delay all other tasks
+		if err != nil { // another try with each row would delay all other tasks
 			k = &followedTask{}
 			t.opts.Logger.Debug("exporting spans of a task stopped", "task", row.Task, "row", row.Seq, "error", err)
 		}
@@ -41,7 +42,7 @@ func (t *Teller) foldRows() {
 	}
 }
 
-// emitSpans queues the spans that a row has ended.
+// emitSpans queues the spans that a row has completed.
 func (t *Teller) emitSpans(k *followedTask, row *actors.StoredRow) {
 	if k.trace == nil {
 		t.dropped.Inc()
@@ -53,7 +54,7 @@ func (t *Teller) emitSpans(k *followedTask, row *actors.StoredRow) {
 	k.trace.Follow(nil)
 }
 
-// nextRow returns the next row; none if the teller is closed and the queue is empty.
+// nextRow returns the next row. It returns false if the Teller is closed and the queue is empty.
 func (t *Teller) nextRow() (row actors.StoredRow, ok bool) {
 	select {
 	case row = <-t.rows:
@@ -68,7 +69,8 @@ func (t *Teller) nextRow() (row actors.StoredRow, ok bool) {
 	}
 }
 
-// followRow follows a task up to a row. It returns nil if the task is exported only at its end.
+// followRow applies the journal of a task up to a row. It returns nil if the task is exported only
+// at its end.
 func (f *spanBuilder) followRow(ctx context.Context, row *actors.StoredRow) (*followedTask, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -83,7 +85,7 @@ func (f *spanBuilder) followRow(ctx context.Context, row *actors.StoredRow) (*fo
 			return nil, err
 		}
 	}
-	if k.trace == nil || row.Seq <= k.seq { // or it was read already
+	if k.trace == nil || row.Seq <= k.seq { // the row may have been read already
 		return k, nil
 	}
 	k.trace.Follow(row.Plan)
@@ -93,8 +95,8 @@ func (f *spanBuilder) followRow(ctx context.Context, row *actors.StoredRow) (*fo
 	return k, k.addEvents(row.Seq, row.Events)
 }
 
-// followFromStart follows a task that is not, or no longer, in memory from its first row. Spans up
-// to the given row were exported before and are not repeated.
+// followFromStart reads the journal of a task that is not in memory from its first row. Spans up to
+// row told were exported before and are not repeated.
 func (f *spanBuilder) followFromStart(ctx context.Context, row *actors.StoredRow, told int64) (*followedTask, error) {
 	k := &followedTask{trace: trace.New(row.Task, row.Plan),
 		flow: cmp.Or(row.Plan.FlowSlug, row.Plan.FlowID), version: f.numberOf(ctx, row.Version)}
@@ -126,10 +128,10 @@ func (k *followedTask) addEvents(seq int64, row []byte) error {
 	return nil
 }
 
-// journalPart is how much of a journal one read returns.
+// journalPart limits how much of a journal one read returns.
 var journalPart = persistence.Part{Rows: 1000, Bytes: 1 << 20}
 
-// readJournal follows the journal in the store up to a row.
+// readJournal applies rows of the journal in the store, up to the given row.
 func (f *spanBuilder) readJournal(ctx context.Context, task string, k *followedTask, until int64) error {
 	for k.seq < until {
 		rows, err := f.store.Rows(ctx, task, k.seq, journalPart)
@@ -151,10 +153,11 @@ func (f *spanBuilder) readJournal(ctx context.Context, task string, k *followedT
 	return nil
 }
 
-// maxVersions is how many version numbers are cached.
+// maxVersions is the maximum number of cached version numbers.
 const maxVersions = 1000
 
-// numberOf returns the number of a version; 0 if it cannot be read, which does not stop the export.
+// numberOf returns the number of a version. It returns 0 if the version cannot be read, and the
+// export continues.
 func (f *spanBuilder) numberOf(ctx context.Context, version string) int {
 	if n, ok := f.versions[version]; ok {
 		return n

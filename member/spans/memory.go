@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// followedTask is a task whose journal was followed up to a row.
+// followedTask is a task whose journal was read up to row seq.
 type followedTask struct {
-	trace   *trace.Trace // nil if its journal could not be read
+	trace   *trace.Trace // nil if the journal could not be read
 	seq     int64
 	flow    string
 	version int
@@ -16,20 +16,22 @@ type followedTask struct {
 }
 
 // taskMemory holds the most recently followed tasks in two halves. When the newer half is full, the
-// older one is dropped. Of dropped tasks it keeps the number of the last exported row for a long
-// time. So the journal is read once again, when the task ends, and nothing is exported twice.
+// older half is dropped. For a dropped task, the number of the last exported row stays for a long
+// time. So the journal is read only once more, at the end of the task, and nothing is exported
+// twice.
 type taskMemory struct {
 	newer, older map[string]*followedTask
-	size         int // of the newer half
+	size         int // bytes of the newer half
 	seed         maphash.Seed
-	// last rows by hashes of task ids, in two halves as well
+	// newerMarks and olderMarks hold last exported rows by hashes of task ids, in two halves as
+	// well.
 	newerMarks, olderMarks map[uint64]int64
 }
 
 const (
-	maxHalfBytes = 32 << 20 // bytes
-	taskBytes    = 700      // bytes
-	spanBytes    = 600      // bytes of a held span
+	maxHalfBytes = 32 << 20 // maximum bytes of a half
+	taskBytes    = 700      // estimated bytes of a task
+	spanBytes    = 600      // estimated bytes of a held span
 	maxHalfMarks = 1 << 17
 )
 
@@ -44,7 +46,7 @@ func (m *taskMemory) findTask(task string) *followedTask {
 	return m.older[task]
 }
 
-// keepTask stores a task in its current state.
+// keepTask stores a task with its current state.
 func (m *taskMemory) keepTask(task string, k *followedTask) {
 	m.removeTask(task)
 	m.newer[task] = k
@@ -66,7 +68,7 @@ func (m *taskMemory) removeTask(task string) {
 	delete(m.older, task)
 }
 
-// forgetEnded removes a task that has ended.
+// forgetEnded removes a task that has ended, with its mark.
 func (m *taskMemory) forgetEnded(task string) {
 	m.removeTask(task)
 	hash := maphash.String(m.seed, task)
@@ -74,7 +76,7 @@ func (m *taskMemory) forgetEnded(task string) {
 	delete(m.olderMarks, hash)
 }
 
-// evictOlder drops the older half.
+// evictOlder drops the older half. The last exported rows of its tasks stay as marks.
 func (m *taskMemory) evictOlder() {
 	for task, k := range m.older {
 		if k.trace == nil {
@@ -88,7 +90,8 @@ func (m *taskMemory) evictOlder() {
 	m.newer, m.older, m.size = map[string]*followedTask{}, m.newer, 0
 }
 
-// forgottenAt returns the number of the last exported row of a dropped task.
+// forgottenAt returns the number of the last exported row of a dropped task. It returns false if
+// the task was not dropped.
 func (m *taskMemory) forgottenAt(task string) (told int64, ok bool) {
 	hash := maphash.String(m.seed, task)
 	if told, ok = m.newerMarks[hash]; !ok {

@@ -1,13 +1,14 @@
 // Package spans exports the stored rows of tasks as spans.
 //
-// No task waits for it. It gets a row after its commit, and drops and counts the rows that it
-// cannot keep up with. The spans of a task depend only on its journal, so they are the same on
-// every member. Missing rows, written by another member or dropped, are read from the store.
+// No task waits for the export. The Teller gets a row after its commit. Rows that it cannot process
+// in time are dropped and counted. The spans of a task depend only on its journal, so they are the
+// same on every member. Missing rows, written by another member or dropped, are read from the
+// store.
 //
-// A member that takes over a task exports its start again, because the member that created it may
-// have died before the export. So no parent span is ever missing. Up to 64 MiB of running tasks are
-// kept in memory. For other tasks the rest is exported when they end, after one more read of their
-// journals.
+// A member that takes over a task exports the start of the task again, because the member that
+// created the task may have died before the export. So no parent span is ever missing. Up to 64 MiB
+// of running tasks stay in memory. For other tasks, the rest is exported at their end, after one
+// more read of their journals.
 package spans
 
 import (
@@ -31,7 +32,7 @@ type Span struct {
 	Version    int    // number of the version; 0 if unknown
 }
 
-// Sink receives batches of spans. A batch that it refuses is lost.
+// Sink receives batches of spans. A batch is lost if Tell returns an error.
 type Sink interface {
 	Tell(ctx context.Context, spans []Span) error
 }
@@ -44,29 +45,29 @@ type Options struct {
 }
 
 const (
-	maxQueued      = 8192     // bound of queued rows, and of queued spans
-	maxQueuedBytes = 32 << 20 // bound of bytes in queued rows; beyond it the journal is read
+	maxQueued      = 8192     // maximum number of queued rows, and of queued spans
+	maxQueuedBytes = 32 << 20 // maximum bytes in queued rows; beyond it the journal is read
 	batchSize      = 512
 	sendInterval   = time.Second
-	callTimeout    = 10 * time.Second // of one call of the Sink
+	callTimeout    = 10 * time.Second // time limit of one call of the Sink
 )
 
 // Teller exports spans of stored rows. It implements actors.Teller.
 type Teller struct {
 	opts    Options
-	ctx     context.Context // context of calls of the Sink
+	ctx     context.Context // context for calls of the Sink
 	cancel  context.CancelFunc
 	rows    chan actors.StoredRow
-	bytes   atomic.Int64 // of rows
+	bytes   atomic.Int64 // bytes in the queued rows
 	spans   chan Span
 	dropped prometheus.Counter
 	closing sync.Once
-	done    chan struct{} // closed when no more rows come
-	folded  chan struct{} // closed when no more spans come
+	done    chan struct{} // closed when no more rows arrive
+	folded  chan struct{} // closed when no more spans arrive
 	sent    chan struct{} // closed when the last spans are sent
 }
 
-// Start starts a Teller, which runs until Close.
+// Start starts a Teller. It runs until Close.
 func Start(opts Options) *Teller {
 	t := &Teller{opts: opts, rows: make(chan actors.StoredRow, maxQueued),
 		spans: make(chan Span, maxQueued), done: make(chan struct{}), folded: make(chan struct{}),
@@ -80,7 +81,7 @@ func Start(opts Options) *Teller {
 	return t
 }
 
-// Collectors returns its metrics.
+// Collectors returns the metrics of the Teller; none for nil.
 func (t *Teller) Collectors() []prometheus.Collector {
 	if t == nil {
 		return nil
@@ -88,8 +89,8 @@ func (t *Teller) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{t.dropped}
 }
 
-// Stored queues a row. Beyond the bound of bytes, it drops the content, which is read from the
-// store later.
+// Stored queues a row. If too many bytes are queued, the content of the row is dropped and later
+// read from the store.
 func (t *Teller) Stored(row actors.StoredRow) {
 	if n := int64(len(row.Events)); t.bytes.Add(n) > maxQueuedBytes {
 		t.bytes.Add(-n)
@@ -103,7 +104,7 @@ func (t *Teller) Stored(row actors.StoredRow) {
 	}
 }
 
-// Close sends the queued rows and spans until ctx ends; later rows are ignored. It may be called
+// Close sends the queued rows and spans until ctx ends. Later rows are ignored. Close may be called
 // again.
 func (t *Teller) Close(ctx context.Context) {
 	if t == nil {
@@ -119,7 +120,7 @@ func (t *Teller) Close(ctx context.Context) {
 	<-t.sent
 }
 
-// enqueueSpan queues a span to be sent.
+// enqueueSpan queues a span for sending. If the queue is full, the span is dropped and counted.
 func (t *Teller) enqueueSpan(s Span) {
 	select {
 	case t.spans <- s:
@@ -153,8 +154,8 @@ func (t *Teller) sendSpans() {
 	}
 }
 
-// sendBatch sends a batch. The log gets one line when batches start to fail, and one when they
-// succeed again.
+// sendBatch sends a batch and reports whether it failed. A line is logged when batches start to
+// fail, and when they succeed again.
 func (t *Teller) sendBatch(list []Span, failing bool) bool {
 	ctx, cancel := context.WithTimeout(t.ctx, callTimeout)
 	defer cancel()
