@@ -29,41 +29,43 @@ import (
 
 // Job is a unit of work for a handler.
 type Job struct {
-	// ID identifies the attempt. It is the same each time the attempt is delivered, and different
-	// for the next attempt. External effects, such as a payment, should use Key instead. "" if the
+	// ID identifies the attempt. It is the same for each delivery of the attempt, and different for
+	// the next attempt. Use Key instead for external effects, such as a payment. ID is "" if the
 	// engine sends none.
 	ID  string
 	key string
-	// Service is the service of the job, the name under which its handler was registered.
+	// Service is the service of the job. The handler is registered under this name.
 	Service string
 	Input   json.RawMessage
 	Params  json.RawMessage // object
 
-	// Task is the id of the job's task, Flow the slug of the task's flow, "" if it has none, and
-	// Step the key of the node, as a path if it is in a nested flow.
+	// Task is the id of the job's task. Flow is the slug of the task's flow, or "" if it has none.
+	// Step is the key of the node, as a path if the node is in a nested flow.
 	Task, Flow, Step string
-	// Unit is the index of this unit among the step's Units, from 0. More units may be appended to
-	// a fan-out later.
+	// Unit is the index of this unit among the step's Units, from 0. Further units may be appended
+	// to a fan-out later.
 	Unit, Units int
 	// Attempt is the number of the attempt, from 1; 0 if the engine does not send it.
 	Attempt int
 	// Labels holds the labels that the job requires; its worker has all of them.
 	Labels []string
-	// Trace is the attempt's span, in the format of the header traceparent of W3C Trace Context;
-	// the job's own spans belong below it. It is "" if the engine sends none: for functions of its
-	// own program, if the program exports no spans and the task was started without a trace.
+	// Trace is the attempt's span, in the format of the header traceparent of W3C Trace Context.
+	// Spans of the job should have it as their parent. It is "" if the engine sends none. For
+	// functions of the engine's own program, this means that the program exports no spans and the
+	// task started without a trace.
 	Trace string
 
-	// Log stores everything written to it with the job, line by line, while the job runs; a write
-	// never blocks and never fails. The log of a push worker's job is dropped. OpenOutput separates
-	// the outputs of programs. Log is never nil.
+	// Log stores what is written to it with the job, line by line, while the job runs. A write
+	// never blocks and never fails. For a push worker the log is dropped. OpenOutput separates the
+	// outputs of programs. Log is never nil.
 	Log io.Writer
 
 	streams StreamSink
 }
 
-// OpenOutput returns a writer for the "stdout" or "stderr" of a program, given the Log of its job,
-// so that the log separates the two. For a Log that cannot, it returns the Log itself.
+// OpenOutput returns a writer for the "stdout" or "stderr" of a program. The log of the job, which
+// must be given, then separates the two outputs. If the log does not support this, it returns the
+// log itself.
 func OpenOutput(log io.Writer, name string) io.Writer {
 	if s, ok := log.(interface{ Stream(name string) io.Writer }); ok {
 		return s.Stream(name)
@@ -72,9 +74,9 @@ func OpenOutput(log io.Writer, name string) io.Writer {
 }
 
 // Key returns the idempotency key for external effects, such as a payment. It is the same for all
-// attempts of a unit of a visit, however often these are delivered, taken over or retried with the
-// same input, and different from all others. A new visit has a new key, and so has every unit of a
-// rerun or a fork, because these are new tasks. Without an engine it is the ID.
+// attempts of a unit of a visit, also after repeated deliveries and after retries with the same
+// input. All other units have other keys. A new visit has a new key, and so has every unit of a
+// rerun or a fork, because these are new tasks. Without an engine, Key returns the ID.
 func (j Job) Key() string {
 	if j.key == "" {
 		return j.ID
@@ -88,13 +90,14 @@ func WithKey(key string, j Job) Job {
 	return j
 }
 
-// Handler carries out a job. Its result becomes the job's output as JSON. After an error the engine
+// Handler carries out a job. The result becomes the job's output as JSON. After an error the engine
 // tries again, if the flow allows it and the error is not Fatal.
 type Handler = func(ctx context.Context, job Job) (any, error)
 
 type contextKey struct{}
 
-// handlerContext is the context of a handler. It is one allocation, because every job has one.
+// handlerContext is the context of a handler. It is a single allocation, because every job needs
+// one.
 type handlerContext struct {
 	context.Context
 	job      Job
@@ -110,14 +113,14 @@ func (c *handlerContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// With returns the context for a handler. progress receives the handler's progress texts with ctx;
-// nil = they are dropped.
+// With returns the context for a handler. progress receives the handler's progress texts and ctx;
+// if progress is nil, the texts are dropped.
 func With(ctx context.Context, j Job, progress func(ctx context.Context, j Job, text string)) context.Context {
 	return &handlerContext{Context: ctx, job: j, progress: progress}
 }
 
-// From returns the job of a handler from its context or a context derived from it. Without one it
-// returns an empty Job.
+// From returns the job of a handler from its context, or from a context derived from it. For any
+// other context it returns an empty Job.
 func From(ctx context.Context) Job {
 	if c, ok := ctx.Value(contextKey{}).(*handlerContext); ok {
 		return c.job
@@ -128,10 +131,10 @@ func From(ctx context.Context) Job {
 // maxProgress is the maximum length of a progress text in bytes.
 const maxProgress = 256
 
-// Progress reports in a few words how far the job of a handler's context is. The task shows the
-// last text (`status_text`), up to 256 bytes. A worker does not wait until it is stored; in a
-// program with an engine inside it is stored when Progress returns. Texts of a push worker's jobs
-// are dropped.
+// Progress reports in a few words the progress of the job of a handler's context. The task shows
+// the last text (`status_text`), up to 256 bytes. In a program with an engine inside, the text is
+// stored when Progress returns; a worker does not wait for that. For a push worker the texts are
+// dropped.
 func Progress(ctx context.Context, text string) {
 	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok || c.progress == nil || text == "" {
@@ -146,7 +149,7 @@ func Progress(ctx context.Context, text string) {
 	c.progress(c.Context, c.job, text)
 }
 
-// Fatal marks an error as permanent: the engine does not try again.
+// Fatal marks an error as permanent, so that the engine does not try again.
 func Fatal(err error) error {
 	if err == nil {
 		return nil
@@ -161,8 +164,8 @@ func (e *fatalError) Unwrap() error { return e.error }
 // Fatal marks the error as permanent for IsFatal.
 func (e *fatalError) Fatal() bool { return true }
 
-// Detailed adds details to an error: any JSON, which is stored with the attempt. A value that
-// cannot be JSON is stored as a text.
+// Detailed adds details to an error. The details are any JSON, and are stored with the attempt. A
+// value that cannot be JSON is stored as a text.
 func Detailed(err error, details any) error {
 	if raw, ok := details.(json.RawMessage); err == nil || details == nil || ok && len(raw) == 0 {
 		return err
@@ -181,7 +184,7 @@ func asJSON(v any) json.RawMessage {
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		text, _ = json.Marshal(fmt.Sprintf("%+v", v)) // a text never fails to marshal
+		text, _ = json.Marshal(fmt.Sprintf("%+v", v)) // a text can always be encoded
 	}
 	return text
 }
@@ -196,8 +199,8 @@ func (e *detailedError) Unwrap() error { return e.error }
 // Details returns the details for DetailsOf.
 func (e *detailedError) Details() json.RawMessage { return e.details }
 
-// DetailsOf returns the details of an error from any package, if it has a method Details of this
-// type; nil = none.
+// DetailsOf returns the details of an error of any package that has a method Details of this type.
+// It returns nil if there are none.
 func DetailsOf(err error) json.RawMessage {
 	var d interface{ Details() json.RawMessage }
 	if !errors.As(err, &d) {

@@ -18,8 +18,8 @@ type Number struct {
 	Last   float64           `json:"last"`  // newest value
 }
 
-// Numbers holds the numbers of a job, within limits: further ones are dropped. The zero value is
-// empty; it is not safe for concurrent use.
+// Numbers holds the numbers of a job within limits; numbers beyond the limits are dropped. The zero
+// value is empty. Numbers is not safe for concurrent use.
 type Numbers struct {
 	list    []Number
 	indexes map[string]int // indexes in list, by name and labels
@@ -32,13 +32,13 @@ const (
 	maxNumberBytes = 32 << 10 // bytes of all names and labels
 )
 
-// Add adds a value. It ignores a value that is no finite number or would make the sum one, and a
-// value without a name.
+// Add adds a value to the number with this name and these labels. It ignores a value without a
+// name. It also ignores a value that is not finite, or with which the sum would not be finite.
 func (n *Numbers) Add(name string, value float64, labels map[string]string) {
 	n.Merge(Number{Name: name, Labels: labels, Count: 1, Sum: value, Last: value})
 }
 
-// Merge adds values that were summed before.
+// Merge adds a number whose values were summed before.
 func (n *Numbers) Merge(more Number) {
 	if more.Name == "" || more.Count <= 0 || !isFinite(more.Sum) || !isFinite(more.Last) || !utf8.ValidString(more.Name) {
 		return
@@ -54,10 +54,10 @@ func (n *Numbers) Merge(more Number) {
 
 func isFinite(v float64) bool { return !math.IsInf(v, 0) && !math.IsNaN(v) }
 
-// indexOf returns the index of the number with a name and labels, adding it if needed; false if
-// that exceeds the limits.
+// indexOf returns the index of the number with a name and labels, and adds the number if needed. It
+// returns false if that would exceed the limits.
 func (n *Numbers) indexOf(name string, labels map[string]string) (at int, ok bool) {
-	key, _ := json.Marshal([]any{name, labels}) // texts never fail to marshal
+	key, _ := json.Marshal([]any{name, labels}) // texts can always be encoded
 	if at, ok = n.indexes[string(key)]; ok {
 		return at, true
 	}
@@ -76,30 +76,31 @@ func (n *Numbers) indexOf(name string, labels map[string]string) (at int, ok boo
 // List returns the numbers in the order in which their names were first added.
 func (n *Numbers) List() []Number { return n.list }
 
-// NumbersJSON returns numbers in the form that is stored with an attempt; nil = none.
+// NumbersJSON returns numbers in the form that is stored with an attempt; nil for an empty list.
 func NumbersJSON(list []Number) json.RawMessage {
 	if len(list) == 0 {
 		return nil
 	}
-	text, _ := json.Marshal(list) // texts and finite numbers never fail to marshal
+	text, _ := json.Marshal(list) // texts and finite numbers can always be encoded
 	return text
 }
 
-// lockedNumbers are the numbers of a handler's job; the handler may report from several goroutines.
+// lockedNumbers are the numbers of a handler's job. The mutex allows reports from several
+// goroutines.
 type lockedNumbers struct {
 	mu   sync.Mutex
 	list Numbers
 }
 
 // Count reports a number for the job of a handler's context, such as the number of rows read.
-// Numbers of the same name and labels are summed. They are stored with the attempt (`metrics`),
-// whatever its result, and the members count them by name in their metrics. Up to 100 different
-// ones per job are kept.
+// Numbers with the same name and labels are summed. They are stored with the attempt (`metrics`),
+// also if it fails, and members count them by name in their metrics. At most 100 different numbers
+// per job are stored.
 func Count(ctx context.Context, name string, value float64, labels map[string]string) {
 	Tell(ctx, Number{Name: name, Labels: labels, Count: 1, Sum: value, Last: value})
 }
 
-// Tell is Count for values that were summed before.
+// Tell reports numbers like Count, but their values were summed before.
 func Tell(ctx context.Context, list ...Number) {
 	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok {
@@ -112,7 +113,8 @@ func Tell(ctx context.Context, list ...Number) {
 	}
 }
 
-// Told returns the numbers reported for the job of a handler's context, as JSON; nil = none.
+// Told returns the numbers reported for the job of a handler's context, as JSON; nil if there are
+// none.
 func Told(ctx context.Context) json.RawMessage {
 	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok {

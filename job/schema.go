@@ -37,7 +37,8 @@ func OutputError(t reflect.Type) error {
 	return nil
 }
 
-// schemaOf returns the schema of a type. A type inside itself accepts any value.
+// schemaOf returns the schema of a type. A type that contains itself accepts any value at the inner
+// place.
 func schemaOf(t reflect.Type, around []reflect.Type) map[string]any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -63,7 +64,7 @@ func schemaOf(t reflect.Type, around []reflect.Type) map[string]any {
 	case reflect.String:
 		return map[string]any{"type": "string"}
 	case reflect.Slice, reflect.Array:
-		if t.Elem().Kind() == reflect.Uint8 { // base64
+		if t.Elem().Kind() == reflect.Uint8 { // a byte slice is a base64 text
 			return map[string]any{"type": []string{"string", "null"}}
 		}
 		return map[string]any{"type": []string{"array", "null"}, "items": schemaOf(t.Elem(), around)}
@@ -86,7 +87,7 @@ type structSchema struct {
 	required   []string
 }
 
-// addFields adds the fields of a struct, and those of structs embedded in it.
+// addFields adds the fields of a struct, and those of embedded structs.
 func (s *structSchema) addFields(t reflect.Type, around []reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)

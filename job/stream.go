@@ -11,45 +11,45 @@ import (
 // MaxStreamValue is the maximum size of a value in a stream, in bytes of JSON.
 const MaxStreamValue = 256 << 10
 
-// StreamSink takes the values that a job writes to streams of its task. Its methods are safe for
+// StreamSink receives the values that a job writes to streams of its task. Its methods are safe for
 // concurrent use.
 type StreamSink interface {
-	// WriteValue takes a value, which is stored a moment later. It waits while many values are not
-	// stored yet. Its error is about earlier values of the stream.
+	// WriteValue accepts a value, which is stored a moment later. It blocks while too many values
+	// are not stored yet. An error is about earlier values of the stream.
 	WriteValue(v StreamValue) error
-	// Flush returns when the values are stored, or the error why those of a stream are not; ""
-	// means all streams.
+	// Flush waits until the values of a stream are stored, and returns an error if they cannot be.
+	// stream "" means all streams.
 	Flush(ctx context.Context, stream string) error
 }
 
 // StreamValue is a value that a job writes to a stream.
 type StreamValue struct {
 	Stream string
-	Value  json.RawMessage // nil if it only ends the stream
+	Value  json.RawMessage // nil if the value only ends the stream
 	Ends   bool
-	Step   string // step that writes it; "" for a function that is a flow, between its steps
+	Step   string // step that writes the value; "" for a function that is a flow, between its steps
 	Try    int    // number of the try within the attempt, from 1; 0 if there is only one
-	// Source and Number identify a value that may be written again, and is stored once. For other
+	// Source and Number identify a value that may be written again but is stored once. For other
 	// values Source is "".
 	Source string
 	Number int64
 }
 
-// WithStreams returns the job with the sink of its streams.
+// WithStreams returns the job with the given sink for its streams.
 func WithStreams(to StreamSink, j Job) Job {
 	j.streams = to
 	return j
 }
 
-// NoteTry notes the number of a try within an attempt, from 1, for the values that the handler of
-// ctx writes to streams from now on.
+// NoteTry sets the number of the current try within an attempt, from 1. Values that the handler of
+// ctx writes to streams afterwards carry this number.
 func NoteTry(ctx context.Context, n int) {
 	if c, ok := ctx.Value(contextKey{}).(*handlerContext); ok {
 		c.try.Store(int32(n))
 	}
 }
 
-// Streams returns the sink of the job's streams; nil if it has none.
+// Streams returns the sink of the job's streams, or nil if it has none.
 func (j Job) Streams() StreamSink { return j.streams }
 
 // StreamWriter writes to a stream of a task. Its methods are safe for concurrent use.
@@ -60,12 +60,12 @@ type StreamWriter struct {
 	to   StreamSink // nil if values are dropped
 }
 
-// Stream returns a stream of the task of a handler's context: values that others can read while
-// the job runs, such as the tokens of a model. Several jobs of a task may write to the same stream.
+// Stream returns a stream of the task of a handler's context. Others can read the values while the
+// job runs, such as the tokens of a model. Several jobs of a task may write to the same stream.
 // Without an engine the values are dropped.
 //
-// A job that is tried again writes its values again, behind the earlier ones. Each value has the
-// step, attempt and try that wrote it.
+// A repeated job writes its values again, after the earlier ones. Each value has the step, attempt
+// and try that wrote it.
 func Stream(ctx context.Context, name string) *StreamWriter {
 	c, ok := ctx.Value(contextKey{}).(*handlerContext)
 	if !ok {
@@ -74,9 +74,9 @@ func Stream(ctx context.Context, name string) *StreamWriter {
 	return &StreamWriter{name, c.job.Step, int(c.try.Load()), c.job.streams}
 }
 
-// Write appends a value, as JSON. It returns an error for a value that cannot be stored, and when
-// earlier values of the stream could not be, for example because the streams of the task are full.
-// A value is stored a moment later, and before the job ends.
+// Write appends a value as JSON. It returns an error if the value cannot be stored. It also returns
+// an error if earlier values of the stream could not be stored, for example because the streams of
+// the task are full. A value is stored a moment later, but before the job ends.
 func (w *StreamWriter) Write(v any) error {
 	raw, err := EncodeStreamValue(w.name, v)
 	if err != nil || w.to == nil {
@@ -93,8 +93,8 @@ func (w *StreamWriter) Flush(ctx context.Context) error {
 	return w.to.Flush(ctx, w.name)
 }
 
-// Close ends the stream, so that its readers need not wait for the end of the task. A value that is
-// written later opens it again.
+// Close ends the stream, so that its readers need not wait for the end of the task. A later Write
+// opens the stream again.
 func (w *StreamWriter) Close() error {
 	if err := CheckStreamName(w.name); err != nil || w.to == nil {
 		return err
@@ -108,10 +108,10 @@ func (w *StreamWriter) newValue(raw json.RawMessage) StreamValue {
 	return StreamValue{Stream: w.name, Value: raw, Step: w.step, Try: w.try}
 }
 
-// streamName describes the names that streams can have.
+// streamName matches the valid names of streams.
 var streamName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// CheckStreamName returns an error for a name that a stream cannot have.
+// CheckStreamName returns an error if the name is not valid for a stream.
 func CheckStreamName(name string) error {
 	if !streamName.MatchString(name) {
 		return fmt.Errorf("a stream cannot have the name %.120q: write up to 100 letters, digits, dots, hyphens and underscores", name)
@@ -119,7 +119,8 @@ func CheckStreamName(name string) error {
 	return nil
 }
 
-// EncodeStreamValue returns a value of a stream as JSON, or an error if the stream cannot have it.
+// EncodeStreamValue returns a value as JSON. It returns an error if the stream cannot hold the
+// value.
 func EncodeStreamValue(stream string, v any) (json.RawMessage, error) {
 	if err := CheckStreamName(stream); err != nil {
 		return nil, err
@@ -134,5 +135,5 @@ func EncodeStreamValue(stream string, v any) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// ErrStreamOver reports that the job has ended, so that its streams take no more values.
+// ErrStreamOver means that the job has ended, so that its streams accept no more values.
 var ErrStreamOver = errors.New("the job that writes to the stream has ended")

@@ -11,7 +11,7 @@ import (
 )
 
 // Typed makes a handler from a function whose input and result are Go values. It returns an error
-// if that is not possible.
+// if JSON cannot represent these types.
 func Typed[In, Out any](name string, fn func(context.Context, In) (Out, error)) (Handler, error) {
 	switch {
 	case name == "":
@@ -34,11 +34,11 @@ func Typed[In, Out any](name string, fn func(context.Context, In) (Out, error)) 
 	}, nil
 }
 
-// ReadInput decodes the input of a job, or its params if it has no input. Its error says what does
-// not fit.
+// ReadInput decodes the input of a job, or its params if the job has no input. The error names the
+// part that does not fit.
 func ReadInput[In any](j Job, in *In) error { return readInput(&j, in) }
 
-// readInput decodes the input of a job, or its params if it has no input.
+// readInput decodes the input of a job, or its params if the job has no input.
 func readInput[In any](j *Job, in *In) error {
 	what, raw := "input", j.Input
 	if isNull(raw) {
@@ -59,7 +59,7 @@ func isNull(raw json.RawMessage) bool {
 	return len(raw) == 0 || string(raw) == "null"
 }
 
-// inputError explains in the terms of flows why an input does not fit a function.
+// inputError explains, in terms of the flow, why an input does not fit a function.
 func inputError[In any](what string, raw json.RawMessage, err error) error {
 	var wrong *json.UnmarshalTypeError
 	field := ""
@@ -79,8 +79,8 @@ func inputError[In any](what string, raw json.RawMessage, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", where, err)
 }
 
-// findBadField returns the field of an object that a type rejects, for errors without a field:
-// those of types with their own decoding.
+// findBadField returns the field of an object that a type rejects. It is used for errors that name
+// no field, which come from types with their own decoding.
 func findBadField[In any](raw json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -95,8 +95,8 @@ func findBadField[In any](raw json.RawMessage) string {
 	return ""
 }
 
-// kindOf returns a readable name for the kind of value that encoding/json reports, with its
-// article. A number that does not fit is part of the name.
+// kindOf returns a readable name for the kind of value that encoding/json reports, with an article.
+// The name of a number contains the number.
 func kindOf(value string) string {
 	switch kind, text, _ := strings.Cut(value, " "); {
 	case kind == "number" && text != "":

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// jsonDirection stands for reading or writing JSON: the interfaces of types that encode themselves,
-// as values and as object keys.
+// jsonDirection is the direction in which JSON is used, reading or writing. It holds the interfaces
+// of types that encode themselves, as values and as object keys.
 type jsonDirection struct {
 	self, text reflect.Type
 }
