@@ -24,11 +24,11 @@ func newAnswer(g cases.Given) Answer {
 	return Answer{list: []cases.Given{g}}
 }
 
-// unsaid is the Times of an answer without a number: it is given once, or without limit if it is
-// the last one.
+// unsaid is the Times of an answer without a number. Such an answer is given once, or without limit
+// if it is the last one.
 const unsaid = -1
 
-// Returns answers with a value, as JSON.
+// Returns returns an answer with a value, which is sent as JSON.
 func Returns(v any) Answer {
 	b, err := json.Marshal(v)
 	a := newAnswer(cases.Given{Output: b})
@@ -36,28 +36,28 @@ func Returns(v any) Answer {
 	return a
 }
 
-// Fails answers with an error. The retries of the node apply.
+// Fails returns an answer with an error. The retries of the node apply.
 func Fails(text string) Answer { return newAnswer(cases.Given{Error: text, Failed: true}) }
 
-// FailsForGood answers with an error that is not retried.
+// FailsForGood returns an answer with an error that is not retried.
 func FailsForGood(text string) Answer {
 	return newAnswer(cases.Given{Error: text, Failed: true, Fatal: true})
 }
 
-// Echo answers with the input.
+// Echo returns an answer that repeats the input of the call.
 func Echo() Answer { return newAnswer(cases.Given{Echo: true}) }
 
-// Silent never answers.
+// Silent returns an answer that is never sent.
 func Silent() Answer { return newAnswer(cases.Given{Silent: true}) }
 
-// Func lets a handler answer. It sees the whole job, as in troupe and worker. A panic is an error;
-// a fatal error is not retried.
+// Func returns an answer that a handler computes. The handler gets the whole job, as in troupe and
+// worker. A panic becomes an error; a fatal error is not retried.
 func Func(f job.Handler) Answer {
 	return newAnswer(cases.Given{Func: func(c *rehearse.Call) rehearse.Answer { return askHandler(f, c) }})
 }
 
-// Handler lets a function answer that takes its input as a Go value, as in troupe.Handle and
-// worker.Handle.
+// Handler returns an answer that a function computes. The function gets its input as a Go value, as
+// in troupe.Handle and worker.Handle.
 func Handler[In, Out any](f func(context.Context, In) (Out, error)) Answer {
 	typed, err := job.Typed("of the mock", f)
 	a := Func(typed)
@@ -83,14 +83,14 @@ func askHandler(f job.Handler, c *rehearse.Call) (a rehearse.Answer) {
 	return a
 }
 
-// changeLast changes the last answer of the sequence.
+// changeLast returns a copy of the sequence with its last answer changed.
 func (a Answer) changeLast(change func(*cases.Given) error) Answer {
 	a.list = append([]cases.Given(nil), a.list...)
 	a.err = errors.Join(a.err, change(&a.list[len(a.list)-1]))
 	return a
 }
 
-// Times sets how often the answer is given.
+// Times sets how often the answer is given before the next one follows.
 func (a Answer) Times(n int) Answer {
 	return a.changeLast(func(g *cases.Given) error {
 		g.Times = n
@@ -101,7 +101,7 @@ func (a Answer) Times(n int) Answer {
 	})
 }
 
-// After sets how long the call takes, such as 3s or 2d.
+// After sets how long the call takes in virtual time, such as 3s or 2d.
 func (a Answer) After(span string) Answer {
 	return a.changeLast(func(g *cases.Given) (err error) {
 		g.After, err = rehearse.ParseSpan(span)
@@ -117,7 +117,7 @@ func (a Answer) Unit(unit int) Answer {
 	})
 }
 
-// When restricts the answer to calls for which a CEL expression holds. Its variables are input,
+// When restricts the answer to calls for which a CEL expression is true. Its variables are input,
 // params, attempt, unit, visit and call.
 func (a Answer) When(cel string) Answer {
 	return a.changeLast(func(g *cases.Given) (err error) {
@@ -131,7 +131,7 @@ func (a Answer) Then(next Answer) Answer {
 	return Answer{list: append(append([]cases.Given(nil), a.list...), next.list...), err: errors.Join(a.err, next.err)}
 }
 
-// toMock converts the sequence to a mock of package cases.
+// toMock converts the sequence to a mock for package cases.
 func (a Answer) toMock() *cases.Mock {
 	m := &cases.Mock{Answers: append([]cases.Given(nil), a.list...)}
 	for i := range m.Answers {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Doing is an action from outside that is being described.
+// Doing describes an action from outside that a method such as Signal will add to the test.
 type Doing struct {
 	f       *Test
 	at      time.Duration
@@ -16,7 +16,7 @@ type Doing struct {
 	unit    int
 }
 
-// At describes an action at a time after the task's start, such as 90s, 2d or 3w.
+// At describes an action at a time after the start of the task, such as 90s, 2d or 3w.
 func (f *Test) At(span string) *Doing {
 	f.t.Helper()
 	d, err := rehearse.ParseSpan(span)
@@ -24,12 +24,12 @@ func (f *Test) At(span string) *Doing {
 	return &Doing{f: f, at: d}
 }
 
-// WhenWaiting describes an action when a step begins to wait: a node, or a step that waits for a
-// key. If it is used several times for one name, the first is for the first such wait, and the last
-// for all later waits.
+// WhenWaiting describes an action that follows when a step begins to wait. name is a node, or the
+// key that a step waits for. If several actions have the same name, the first is for the first such
+// wait, the second for the second, and the last for all later waits.
 func (f *Test) WhenWaiting(name string) *Doing { return &Doing{f: f, waiting: name} }
 
-// After delays the action.
+// After delays the action by a time, such as 90s or 2d.
 func (d *Doing) After(span string) *Doing {
 	d.f.t.Helper()
 	more, err := rehearse.ParseSpan(span)
@@ -89,7 +89,7 @@ func (d *Doing) Signal(key string, value any) *Test {
 	return d.addAct(rehearse.Act{Kind: rehearse.ActSignal, Target: key, Value: d.marshalJSON(value)})
 }
 
-// Answer gives the waiting step its answer. It is used with WhenWaiting.
+// Answer answers the waiting step with a value. Use it with WhenWaiting.
 func (d *Doing) Answer(value any) *Test {
 	d.f.t.Helper()
 	return d.addAct(rehearse.Act{Kind: rehearse.ActAnswer, Target: d.waiting, Value: d.marshalJSON(value)})
@@ -111,7 +111,7 @@ func (d *Doing) Complete(node string, output any) *Test {
 	return d.addAct(rehearse.Act{Kind: rehearse.ActComplete, Target: node, Value: d.marshalJSON(output)})
 }
 
-// Fail completes such a unit with an error.
+// Fail completes a unit of a step with the route direct, with an error.
 func (d *Doing) Fail(node, text string) *Test {
 	d.f.t.Helper()
 	return d.addAct(rehearse.Act{Kind: rehearse.ActFail, Target: node, Value: d.marshalJSON(text)})
@@ -130,7 +130,7 @@ func (d *Doing) Append(node string, items ...any) *Test {
 // Cancel cancels the task.
 func (d *Doing) Cancel() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActCancel}) }
 
-// CancelGracefully cancels the task when its running work is done.
+// CancelGracefully cancels the task after its running work has ended.
 func (d *Doing) CancelGracefully() *Test {
 	return d.addAct(rehearse.Act{Kind: rehearse.ActCancelGracefully})
 }
@@ -138,7 +138,7 @@ func (d *Doing) CancelGracefully() *Test {
 // Pause prevents new work from starting.
 func (d *Doing) Pause() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActPause}) }
 
-// Resume reverts Pause.
+// Resume ends a Pause.
 func (d *Doing) Resume() *Test { return d.addAct(rehearse.Act{Kind: rehearse.ActResume}) }
 
 // Retry continues a failed task where it failed.

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// FunctionTest is the test of a durable function, see Function.
+// FunctionTest is a test of a durable function; see Function.
 type FunctionTest[In, Out any] struct {
 	t          testing.TB
 	fn         durable.Func[In, Out]
@@ -36,8 +36,8 @@ func Function[In, Out any](t testing.TB, fn durable.Func[In, Out]) *FunctionTest
 	return &FunctionTest[In, Out]{t: t, fn: fn, mocks: map[string]conversation.Work{}, given: map[string][]json.RawMessage{}}
 }
 
-// Mock replaces the function of a step, or of an undo, in all branches. For a Call it stands for
-// the workers of the service, and for a Run for the flow: job.From(ctx) has the input.
+// Mock replaces the function of a step, or of an undo, in all branches. For a Call it replaces the
+// workers of the service, and for a Run the flow. job.From(ctx) has the input then.
 func (f *FunctionTest[In, Out]) Mock(step string, run func(context.Context) (any, error)) *FunctionTest[In, Out] {
 	f.mocks[step] = func(ctx context.Context) (json.RawMessage, error) {
 		v, err := run(ctx)
@@ -49,9 +49,9 @@ func (f *FunctionTest[In, Out]) Mock(step string, run func(context.Context) (any
 	return f
 }
 
-// Give adds values that the waits for a signal, or for the answer of a person, get one after
-// another. A wait without a value runs into its limit. Null, false and the empty text end no wait
-// for a signal.
+// Give adds values that waits for a signal, or for an answer of a person, receive one after
+// another. A wait without a value ends by its timeout. Null, false and the empty text do not end a
+// wait for a signal.
 func (f *FunctionTest[In, Out]) Give(name string, values ...any) *FunctionTest[In, Out] {
 	for _, v := range values {
 		f.given[name] = append(f.given[name], f.marshalValue(v))
@@ -68,34 +68,36 @@ func (f *FunctionTest[In, Out]) marshalValue(v any) json.RawMessage {
 	return raw
 }
 
-// EveryCrash also calls the function again with each beginning of its history, as if its program
-// had crashed there. The recorded results answer its steps then. The test fails if the function
-// asks for other steps, or ends differently: a clock, random numbers or the order of a map decide.
+// EveryCrash also calls the function again with each prefix of its history, as after a crash at
+// that point. The recorded results answer its steps then. The test fails if the function asks for
+// other steps, or ends differently. Typical reasons are a clock, random numbers or the order of a
+// map.
 func (f *FunctionTest[In, Out]) EveryCrash() *FunctionTest[In, Out] {
 	f.everyCrash = true
 	return f
 }
 
-// FunctionResult is the end of a function in a test.
+// FunctionResult is the result of a function in a test.
 type FunctionResult[Out any] struct {
 	Value    Out
 	Err      error          // the error of the function
 	Steps    []FunctionStep // in the order in which they were recorded
-	Restarts int            // how often the function began anew
+	Restarts int            // number of restarts of the function
 	Took     time.Duration  // in virtual time
-	// values that the function and its steps have written to streams, by the name of the stream
+	// Streams holds the values that the function and its steps have written, by the name of the
+	// stream.
 	Streams map[string][]json.RawMessage
 }
 
 // FunctionStep is a recorded step of a function.
 type FunctionStep struct {
-	Name   string // with the path of its branch in front, and the number of its use behind: pack/3/wrap#2
+	Name   string // path of the branch, name and number of use: pack/3/wrap#2
 	Kind   string // do, now, version, undo, race, set, sleep, retry, signal, approval or call
 	Output json.RawMessage
 	Error  string
 }
 
-// StepsOf returns the recorded steps of a name, without the path of their branches.
+// StepsOf returns the recorded steps with a name. The name does not include the path of a branch.
 func (r *FunctionResult[Out]) StepsOf(name string) (all []FunctionStep) {
 	for _, s := range r.Steps {
 		own, _, _ := strings.Cut(ownName(s.Name), "#")
@@ -108,8 +110,8 @@ func (r *FunctionResult[Out]) StepsOf(name string) (all []FunctionStep) {
 
 func ownName(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// Run runs the function until it ends. It fails the test if the function waits for something that
-// never comes.
+// Run runs the function until it ends. The test fails if the function waits for an event that never
+// occurs.
 func (f *FunctionTest[In, Out]) Run(in In) *FunctionResult[Out] {
 	f.t.Helper()
 	written := &streamLog{seen: map[streamPlace]bool{}, values: map[string][]json.RawMessage{}}
@@ -155,7 +157,7 @@ func (f *FunctionTest[In, Out]) Run(in In) *FunctionResult[Out] {
 // maxRestarts is the maximum number of restarts in a test.
 const maxRestarts = 10_000
 
-// checkRestart returns the reason why an engine would not let a function begin anew, or "".
+// checkRestart returns the reason why an engine would reject the restart of a function, or "".
 func checkRestart(restarts int, steps []conversation.Step, input json.RawMessage) string {
 	switch {
 	case len(steps) == 0:
@@ -168,7 +170,7 @@ func checkRestart(restarts int, steps []conversation.Step, input json.RawMessage
 	return ""
 }
 
-// isGiven reports whether a step has used a value of Give.
+// isGiven reports whether a step has consumed a value of Give.
 func isGiven(s *conversation.Step) bool {
 	return (s.Kind == conversation.Signal || s.Kind == conversation.Approval) && s.Error == ""
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// functionRun is one run of a function, with all calls that its waits and crashes need.
+// functionRun is one run of a function, with all calls that its waits and simulated crashes need.
 type functionRun struct {
 	call        func(*conversation.Conversation) (json.RawMessage, error)
 	functionJob job.Job
@@ -27,15 +27,16 @@ type functionRun struct {
 	begun map[stepKey]int64 // times at which the waits began
 	calls map[stepKey]*endedCall
 
-	// in a replay: the steps of the first run, their positions, and the differences
+	// The following fields are set in a replay. known and order describe the steps of the first
+	// run.
 	known       map[stepKey]*conversation.Step
 	order       map[stepKey]int
 	differs     []stepDifference
-	otherWinner bool // another branch won a race, which is no fault of the function
+	otherWinner bool // another branch won a race; the function is not at fault
 }
 
-// stepKey identifies a step of a function. tries is that of a pause between the tries of a step,
-// which has the place of that.
+// stepKey identifies a step of a function. A pause between the tries of a step has the place of
+// that step, so tries tells such pauses apart.
 type stepKey struct {
 	place string
 	tries int
@@ -48,13 +49,13 @@ func keyOf(s *conversation.Step) stepKey {
 	return stepKey{place: s.Place()}
 }
 
-// stepDifference is a step of a replay that differs from the first run.
+// stepDifference is a step of a replay that differs from the same step of the first run.
 type stepDifference struct{ name, text string }
 
 // functionCall is the host of one call of the function.
 type functionCall struct {
 	*functionRun
-	over bool // later records of its branches do not count
+	over bool // the call is over; later records do not count
 }
 
 func (c *functionCall) endCall() {
@@ -63,18 +64,18 @@ func (c *functionCall) endCall() {
 	c.over = true
 }
 
-// passTime lets virtual time pass between the tries of an undo.
+// passTime advances the virtual time between the tries of an undo.
 func (c *functionCall) passTime(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now += d.Milliseconds()
 }
 
-// stepLimit is how long a function may take to its next step in real time.
+// stepLimit is the maximum real time that a function may take until its next step.
 const stepLimit = 30 * time.Second
 
-// runToEnd runs the function behind a history until it ends. It returns the problem that makes that
-// impossible, or "".
+// runToEnd runs the function with a history until it ends. It returns the problem that prevents the
+// end, or "".
 func (r *functionRun) runToEnd(history []conversation.Step) (o conversation.Outcome, problem string) {
 	r.steps, r.begun, r.calls = slices.Clone(history), map[stepKey]int64{}, map[stepKey]*endedCall{}
 	for {
@@ -106,7 +107,7 @@ func (r *functionRun) runToEnd(history []conversation.Step) (o conversation.Outc
 	}
 }
 
-// Record stores steps.
+// Record stores steps, and in a replay compares them with the first run.
 func (c *functionCall) Record(_ context.Context, steps []*conversation.Step, _ []*conversation.Wait) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +123,7 @@ func (c *functionCall) Record(_ context.Context, steps []*conversation.Step, _ [
 	return nil
 }
 
-// compareStep compares a step of a replay with that of the first run.
+// compareStep compares a step of a replay with the same step of the first run.
 func (r *functionRun) compareStep(s *conversation.Step) {
 	was := r.known[keyOf(s)]
 	switch {
@@ -139,18 +140,18 @@ func (r *functionRun) addDifference(s *conversation.Step, text string) {
 	r.differs = append(r.differs, stepDifference{s.Name, fmt.Sprintf(text, s.Kind, s.Place())})
 }
 
-// Listen does nothing: waits end only when the function has been given up.
+// Listen does nothing, because waits end only after the function has left memory.
 func (*functionCall) Listen(func(conversation.Step)) {}
 
-// Now returns the virtual time, which begins with the year 2000.
+// Now returns the virtual time. It starts at the beginning of the year 2000.
 func (c *functionCall) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(c.now) * time.Millisecond)
 }
 
-// workOf returns the function that replaces that of a step: in a replay its recorded result, else
-// its mock; nil for none.
+// workOf returns the function that replaces that of a step. In a replay it returns the recorded
+// result, else the mock; nil if there is neither.
 func (r *functionRun) workOf(s *conversation.Step) conversation.Work {
 	if was := r.known[keyOf(s)]; was != nil {
 		return func(context.Context) (json.RawMessage, error) {
@@ -175,7 +176,7 @@ type recordedError struct {
 func (e *recordedError) Error() string                 { return e.text }
 func (e *recordedError) ErrorDetails() json.RawMessage { return e.details }
 
-// endWait ends the wait of a function that ends first. It returns the problem if none ends.
+// endWait ends the wait that ends first. It returns a problem if no wait can end.
 func (r *functionRun) endWait(waits []*conversation.Wait) (problem string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,7 +219,7 @@ func endsWait(v json.RawMessage) bool {
 	return !slices.Contains([]string{"null", "false", `""`}, string(v))
 }
 
-// endOf returns the end of a wait with its time; nil if it does not end.
+// endOf returns the end of a wait and its time; nil if the wait does not end.
 func (r *functionRun) endOf(w *conversation.Wait) (*conversation.Step, int64) {
 	if r.known != nil { // in the order of the first run
 		if was := r.known[keyOf(&w.Step)]; was != nil {
@@ -246,13 +247,14 @@ func (r *functionRun) endOf(w *conversation.Wait) (*conversation.Step, int64) {
 	return nil, 0
 }
 
-// endedCall is the end of a call with its time.
+// endedCall is the end of a call with the time of the end.
 type endedCall struct {
 	step *conversation.Step
 	at   int64
 }
 
-// endOfCall returns the end of a call with its time, by its mock; nil if it has none.
+// endOfCall returns the end of a call and its time, as computed by the mock; nil if there is no
+// mock.
 func (r *functionRun) endOfCall(w *conversation.Wait, begun int64) (*conversation.Step, int64) {
 	if ended := r.calls[keyOf(&w.Step)]; ended != nil {
 		return ended.step, ended.at
@@ -284,7 +286,7 @@ func (r *functionRun) endOfCall(w *conversation.Wait, begun int64) (*conversatio
 	return &s, at
 }
 
-// countUsed returns how many values of the name of a wait have been used.
+// countUsed returns how many of the given values were consumed for the name of a wait.
 func (r *functionRun) countUsed(w *conversation.Wait) (n int) {
 	for i := range r.steps {
 		if s := &r.steps[i]; isGiven(s) && ownName(s.Name) == w.Key {
@@ -294,8 +296,8 @@ func (r *functionRun) countUsed(w *conversation.Wait) (n int) {
 	return n
 }
 
-// replayEveryCrash calls the function again behind each beginning of its history. It returns the
-// first difference, or "".
+// replayEveryCrash calls the function again with each prefix of its history. It returns the first
+// difference, or "".
 func (r *functionRun) replayEveryCrash(o conversation.Outcome) (problem string) {
 	known, order := map[stepKey]*conversation.Step{}, map[stepKey]int{}
 	for i := range r.steps {
@@ -321,8 +323,8 @@ func (r *functionRun) replayEveryCrash(o conversation.Outcome) (problem string) 
 	return ""
 }
 
-// compareEnd compares the end of a replay with that of the first run. Steps of branches that were
-// canceled may be recorded or not.
+// compareEnd compares the end of a replay with the end of the first run. Steps of canceled branches
+// may be recorded or missing.
 func (r *functionRun) compareEnd(first []conversation.Step, o, again conversation.Outcome) string {
 	if r.otherWinner {
 		return ""
@@ -356,8 +358,8 @@ func (r *functionRun) compareEnd(first []conversation.Step, o, again conversatio
 	return ""
 }
 
-// errorText returns the text of an error. Of a panic it returns the first line, because the stack
-// behind it differs.
+// errorText returns the text of an error. For a panic it returns the first line only, because the
+// stack differs between runs.
 func errorText(err error) string {
 	if err == nil {
 		return ""

@@ -12,7 +12,8 @@ import (
 
 // Result is the result of a task.
 type Result struct {
-	// completed, failed, canceled; or running, paused, canceling, if nothing continues it
+	// State is completed, failed or canceled. It is running, paused or canceling if nothing can
+	// continue the task.
 	State string
 	Error string
 	Value json.RawMessage // result of the task
@@ -23,13 +24,13 @@ type Result struct {
 	story *rehearse.Story
 }
 
-// Call is an attempt that a worker was asked to carry out. A repeated delivery is the same call,
-// because its job has the same id.
+// Call is an attempt that a worker was asked to carry out. A repeated delivery belongs to the same
+// call, because its job has the same id.
 type Call struct {
 	Node, Service string
 	Input, Output json.RawMessage
 	Error         string
-	OK            bool // it succeeded, and its report was accepted
+	OK            bool // the call succeeded, and its report was accepted
 	Began, Ended  time.Duration
 	Unit, Attempt int
 	Deliveries    int
@@ -67,7 +68,7 @@ func (r *Result) Called(name string) bool {
 	return false
 }
 
-// Shared returns the task's shared value under a key; nil if none.
+// Shared returns the value of a key of the task's shared state; nil if there is none.
 func (r *Result) Shared(key string) json.RawMessage {
 	if r.story.State.Root == nil {
 		return nil
@@ -75,10 +76,10 @@ func (r *Result) Shared(key string) json.RawMessage {
 	return r.story.State.Root.Shared[key]
 }
 
-// Read decodes the result into a value.
+// Read decodes the result of the task into v.
 func (r *Result) Read(v any) error { return json.Unmarshal(r.Value, v) }
 
-// Text describes the events, line by line.
+// Text describes the events of the task, one per line.
 func (r *Result) Text() string {
 	var b strings.Builder
 	for _, l := range r.story.Tell() {

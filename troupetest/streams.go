@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// streamLog keeps the values that a function writes to streams. A mutex guards it, because branches
-// write side by side.
+// streamLog stores the values that a function writes to streams. A mutex guards it, because
+// branches write concurrently.
 type streamLog struct {
 	mu     sync.Mutex
 	seen   map[streamPlace]bool
@@ -22,7 +22,7 @@ type streamPlace struct {
 	number         int64
 }
 
-// WriteValue keeps a value once.
+// WriteValue stores a value, unless it was stored before.
 func (l *streamLog) WriteValue(v job.StreamValue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,5 +35,5 @@ func (l *streamLog) WriteValue(v job.StreamValue) error {
 	return nil
 }
 
-// Flush does nothing, because values are kept at once.
+// Flush does nothing, because values are stored at once.
 func (*streamLog) Flush(context.Context, string) error { return nil }

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// Test tests a flow. Its methods fail the test if they are used wrongly.
+// Test tests a flow. Wrong use of its methods fails the test.
 type Test struct {
 	t     testing.TB
 	names *cases.Names
@@ -30,8 +30,8 @@ func New(t testing.TB, definition string) *Test {
 	return newTest(t, plan, problems, err)
 }
 
-// Load returns a Test of the definition in a file. Embedded flows are looked up by name beside the
-// file.
+// Load returns a Test of the definition in a file. Embedded flows are looked up by name in the
+// folder of the file.
 func Load(t testing.TB, path string) *Test {
 	t.Helper()
 	plan, problems, err := cases.Load(path)
@@ -70,7 +70,7 @@ func (f *Test) Mock(name string, answer Answer) *Test {
 	return f
 }
 
-// checkName fails the test if the flow uses no such name.
+// checkName fails the test if the flow has no node, service or function with this name.
 func (f *Test) checkName(name string) {
 	f.t.Helper()
 	if err := f.names.Check(name); err != nil {
@@ -85,7 +85,7 @@ func (f *Test) requireNoError(err error) {
 	}
 }
 
-// Until stops the task at a time after its start, such as 2d, in any state.
+// Until stops the task at a time after its start, such as 2d, whatever its state.
 func (f *Test) Until(span string) *Test {
 	f.t.Helper()
 	d, err := rehearse.ParseSpan(span)
@@ -107,7 +107,7 @@ func (f *Test) Faults(words ...string) *Test {
 	return f
 }
 
-// MayFail restricts failing calls under seeds to these nodes, services or functions.
+// MayFail restricts the calls that fail under seeds to these nodes, services or functions.
 func (f *Test) MayFail(names ...string) *Test {
 	f.t.Helper()
 	for _, name := range names {
@@ -158,9 +158,9 @@ func (f *Test) Run(params any) *Result {
 	return r
 }
 
-// Seeds runs a task without faults and then under the faults of n seeds. The function check has to
-// return nil each time. The first story in which it does not is reduced to the smallest one and
-// fails the test.
+// Seeds runs a task without faults and then under the faults of n seeds. check has to return nil
+// each time. The first story in which it returns an error is reduced to the smallest one and fails
+// the test.
 func (f *Test) Seeds(n int, params any, check func(*Result) error) {
 	f.t.Helper()
 	p := f.preparePlay(params)
@@ -187,7 +187,7 @@ func (f *Test) Seeds(n int, params any, check func(*Result) error) {
 	}
 }
 
-// seedRange returns the range of seeds to run.
+// seedRange returns the first and last seed to run.
 func (f *Test) seedRange(n int) (first, last uint64) {
 	f.t.Helper()
 	if only := os.Getenv("TROUPETEST_SEED"); only != "" {
