@@ -14,7 +14,7 @@ import (
 type Closing struct {
 	Status TaskStatus // final status of the task
 	Error  string
-	Undone []UnitRange // units whose compensations have run; in a range the highest unit first
+	Undone []UnitRange // units with a finished compensation; in a range the highest unit first
 	Final  bool        // finally has been entered
 	Scope  *Scope
 }

@@ -53,7 +53,7 @@ const (
 	CodeCall     CodeKind = "call"     // waits for a job of a service
 )
 
-// codeKinds are the kinds whose results a carrier reports.
+// codeKinds are the kinds with results that a carrier reports.
 var codeKinds = []CodeKind{CodeDo, CodeNow, CodeVersion, CodeUndo, CodeRace, CodeSet}
 
 // waitKinds are the kinds of waits.

@@ -24,14 +24,14 @@ type CodeJob struct {
 // callTypes are the types of jobs that a function may request.
 var callTypes = []ExecType{ExecPush, ExecRemote, ExecQueue, ExecFunc, ExecExternal}
 
-// waitIsOver is the error of a call whose job has not ended in time. Clients of functions look for
+// waitIsOver is the error of a call that has not ended in time. Clients of functions look for
 // exactly this text.
 const waitIsOver = "the time of the wait is over"
 
 // maxCallPauseMS is the maximum pause between two attempts of a call.
 const maxCallPauseMS = 60_000
 
-// checkCall rejects a call whose job is invalid.
+// checkCall rejects a call with an invalid job.
 func (j *CodeJob) checkCall(l Limits) error {
 	if j == nil {
 		return Errorf(Invalid, "has no job")

@@ -23,8 +23,8 @@ func (s *State) CodeStops(a Address) bool {
 	return u != nil && s.codeStops() && !u.Live.Undoes
 }
 
-// GivenUp says why the carrier of a function has returned the attempt before the end of the
-// function.
+// GivenUp contains the reason why the carrier of a function has returned the attempt before the
+// end of the function.
 type GivenUp struct {
 	Reason string
 	Waits  []CodeWait // with HeldWaiting: all waits whose results the function does not have

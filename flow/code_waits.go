@@ -110,7 +110,7 @@ func (g *GivenUp) Bytes() int {
 	return waitBytes(g.Waits)
 }
 
-// checkContent rejects a question that cannot be shown, and a call whose job is invalid.
+// checkContent rejects a question that cannot be shown, and a call with an invalid job.
 func (w *CodeWait) checkContent(l Limits) error {
 	if w.Kind == CodeCall {
 		return w.Job.checkCall(l)

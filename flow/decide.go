@@ -33,7 +33,7 @@ type decider struct {
 	continuation    Command // continues work that did not fit into this decision
 }
 
-// pendingStart is a step whose units may start, or a scope in which a step may start.
+// pendingStart is a step with units that may start, or a scope in which a step may start.
 type pendingStart struct {
 	sc *Scope
 	st *Step // nil for the scope itself

@@ -135,7 +135,7 @@ func (d alarmDecider) timeOutAttempt(a Address) {
 	d.expireAttempt(a, fmt.Sprintf("timeout: no result within %d ms", st.Node.TimeoutMS))
 }
 
-// expireAttempt ends an attempt whose time is up.
+// expireAttempt ends an attempt that has timed out.
 func (d alarmDecider) expireAttempt(a Address, text string) {
 	st, u := d.s.findAttempt(a)
 	d.effects = append(d.effects, st.withdrawEffect(a, u))

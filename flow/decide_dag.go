@@ -79,7 +79,7 @@ func (sc *Scope) failedInside(join *PlanNode) bool {
 // this text.
 const textUnmet = "Condition not met"
 
-// endIfUnmet ends a node whose condition does not hold. It reports whether the node ended.
+// endIfUnmet ends a node with an unmet condition. It reports whether the node ended.
 func (d dagDecider) endIfUnmet(sc *Scope, n *PlanNode) bool {
 	a := expr.NewAllowance()
 	holds, err := sc.evalCondition(n, a)

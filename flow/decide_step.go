@@ -265,7 +265,7 @@ func isDecision(v json.RawMessage) bool {
 	return expr.KindOf(v) == expr.KindBool || expr.KindOf(v) == expr.KindNumber || isPresent(v)
 }
 
-// handleStepDue ends a step whose time has come.
+// handleStepDue ends a step when its timer or its time limit has expired.
 func (d stepDecider) handleStepDue(st *Step) {
 	switch st.Node.Kind {
 	case KindTimer:

@@ -43,7 +43,7 @@ type (
 		Given   int    // number of the delivery
 		Step    CodeStep
 	}
-	// Alarm asks for a Ring at a given time. An alarm whose reason is gone is ignored when it
+	// Alarm asks for a Ring at a given time. An alarm without a remaining reason is ignored when it
 	// rings.
 	Alarm struct {
 		At int64

@@ -22,7 +22,7 @@ type Fork struct {
 type ForkPlan struct {
 	Fork
 	Params json.RawMessage // final params of the other task
-	Keeps  []ForkStep      // ended steps whose results the fork keeps
+	Keeps  []ForkStep      // ended steps with results that the fork keeps
 	Again  []ForkStep      // steps that are repeated, including those that have not ended
 }
 
@@ -36,11 +36,12 @@ func (p *ForkPlan) Start(version string, params json.RawMessage, shared map[stri
 	return Start{Version: version, Params: params, Fork: &p.Fork}
 }
 
-// changeableKinds are the kinds of steps of a function whose recorded results a fork may change.
+// changeableKinds are the kinds of steps of a function with recorded results that a fork may
+// change.
 var changeableKinds = []CodeKind{CodeDo, CodeSignal, CodeApproval, CodeCall}
 
 // ChangeResults replaces recorded results of a function, by the places of their steps. A failed
-// step whose result is replaced counts as completed.
+// step with a replaced result counts as completed.
 func (p *ForkPlan) ChangeResults(results map[string]json.RawMessage, l Limits) error {
 	left := maps.Clone(results)
 	for i := range p.Events {
@@ -405,7 +406,7 @@ func (f *forker) shareEnded(e Event) {
 	f.plan.Keeps = append(f.plan.Keeps, ForkStep{Address: e.stepAddress(), Output: output})
 }
 
-// maxForkOutputs is the maximum number of steps whose outputs a plan shows.
+// maxForkOutputs is the maximum number of steps that a plan shows with their outputs.
 const maxForkOutputs = 1000
 
 // isOver reports whether a scope has no work left.

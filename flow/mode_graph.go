@@ -51,7 +51,7 @@ func (how *stepOutcome) fillEvent(e *Event) {
 
 // followEdge returns the next node. After a failure this is the node at the `error` edge. Without
 // that edge there is no next node, unless on_error is follow. In that case the edges of success are
-// used, and the reason says so.
+// used, and the reason mentions that.
 func followEdge(_ *Scope, n *PlanNode, how stepOutcome) (next, reason string) {
 	if how.failed == "" {
 		return n.nextAfter(how.action), ""

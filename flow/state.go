@@ -31,7 +31,7 @@ type State struct {
 	DeadlineLeft int64
 	Steps        int // number of ended steps
 
-	// Followed is the number of failed steps of the root whose failure was followed (on_error:
+	// Followed is the number of failed steps of the root with a followed failure (on_error:
 	// follow).
 	Followed int
 	// FollowedErrors holds the last such error of each node, oldest first. It has at most

@@ -118,7 +118,7 @@ var errNotNative = errors.New("a list or an object cannot be used here")
 // celObject is a JSON object, or an object that an expression created. Unlike the maps of the
 // library, it keeps the order of its keys, so that results are always the same.
 type celObject struct {
-	source Source // source of a variable whose fields can be read one by one
+	source Source // source of a variable with fields that can be read one by one
 	raw    json.RawMessage
 	depth  int
 	meter  *costMeter

@@ -68,7 +68,7 @@ func (p *condParser) parseObject(raw json.RawMessage, path string, depth int) *C
 	return all
 }
 
-// lastOfEach removes members whose key occurs again later.
+// lastOfEach removes members with a key that occurs again later.
 func lastOfEach(members []Member) []Member {
 	if len(members) < 2 {
 		return members

@@ -11,7 +11,7 @@ type Ref struct {
 	text      string
 	source    refSource
 	path      []pathSegment
-	malformed bool // invalid path, whose value is always null
+	malformed bool // invalid path; the value is always null
 }
 
 type refSource uint8

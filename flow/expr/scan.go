@@ -27,8 +27,8 @@ func newCursor(v []byte, open byte) (cursor, bool) {
 	return c, true
 }
 
-// nextMember moves to the next member and returns false if there is none. ended then tells whether
-// the whole value was read or the value is broken.
+// nextMember moves to the next member and returns false if there is none. In this case ended
+// reports whether the whole value was read.
 func (c *cursor) nextMember() bool {
 	c.skipSpace()
 	if c.currentByte() == c.close {

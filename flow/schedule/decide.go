@@ -7,22 +7,22 @@ import (
 // State holds the decisions about a schedule so far.
 type State struct {
 	After int64 `json:"after"` // slots up to this time are decided
-	// Starts are slots whose tasks must start. Some of these tasks may have started already.
+	// Starts are slots for which tasks must start. Some of these tasks may have started already.
 	Starts []Start `json:"starts,omitempty"`
 	// Queued is the slot that waits for the end of running tasks; 0 if none.
 	Queued int64 `json:"queued,omitempty"`
 
-	LastSlot int64  `json:"last_slot,omitempty"` // last slot whose task has started
+	LastSlot int64  `json:"last_slot,omitempty"` // last slot with a started task
 	LastTask string `json:"last_task,omitempty"` // task of LastSlot
 	// Error is why the task of the last slot has not started; "" if it has.
 	Error string `json:"error,omitempty"`
-	Begun int64  `json:"begun,omitempty"` // number of slots whose task has started
+	Begun int64  `json:"begun,omitempty"` // number of slots with a started task
 	// Skipped is the number of slots skipped by catchup or overlap. If very many were missed, not
 	// all are counted.
 	Skipped int64 `json:"skipped,omitempty"`
 }
 
-// Start is a slot whose task must start.
+// Start is a slot for which a task must start.
 type Start struct {
 	Slot   int64    `json:"slot"`
 	Cancel []string `json:"cancel,omitempty"` // tasks to cancel before the start

@@ -219,7 +219,7 @@ func (k *valueCheck) checkText(n *schemaNode, v json.RawMessage, at *valuePath) 
 	return fits
 }
 
-// checkCount checks a count against the declared limits. what names the counted parts.
+// checkCount checks a count against the declared limits. what is the name of the counted parts.
 func (k *valueCheck) checkCount(atLeast, atMost countLimit, is int, what string, at *valuePath) bool {
 	switch {
 	case atLeast != nil && is < *atLeast:
