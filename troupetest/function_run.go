@@ -36,7 +36,7 @@ type functionRun struct {
 }
 
 // stepKey identifies a step of a function. A pause between the tries of a step has the place of
-// that step, so tries tells such pauses apart.
+// that step, so tries distinguishes such pauses.
 type stepKey struct {
 	place string
 	tries int

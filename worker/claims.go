@@ -77,7 +77,7 @@ func (c *claimedJob) dueNotices(now time.Time) (all []jobNotice) {
 	return all
 }
 
-// claimKeeper renews the claims of pulled jobs. The answers tell which jobs are canceled.
+// claimKeeper renews the claims of pulled jobs. The answers name the canceled jobs.
 type claimKeeper struct {
 	worker *Worker
 	mu     sync.Mutex

@@ -63,7 +63,7 @@ func (s Files) DeleteEnded(ctx context.Context, before int64, limit int) (int, e
 	}
 	n, err := s.deleteWithFiles(ctx, ids, func() (int, error) { return s.Store.DeleteEnded(ctx, before, len(ends)) })
 	if err == nil && more {
-		n = limit // tells the caller that there are more
+		n = limit // shows the caller that there are more
 	}
 	return n, err
 }

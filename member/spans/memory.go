@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// followedTask is a task whose journal was read up to row seq.
+// followedTask is a task with a journal that was read up to row seq.
 type followedTask struct {
 	trace   *trace.Trace // nil if the journal could not be read
 	seq     int64
