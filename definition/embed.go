@@ -13,9 +13,9 @@ import (
 // Embedding replaces the names of published flows by their definitions. The result is complete, and
 // does not change when those flows get new versions.
 type Embedding struct {
-	Self   string // name of the definition, "" if unknown; it must not embed itself
+	Self   string // name of the definition, "" if unknown; the definition must not embed itself
 	Limits flow.Limits
-	// Lookup returns the newest definition of a flow, nil if there is none.
+	// Lookup returns the newest definition of a flow, or nil if there is none.
 	Lookup func(name string) ([]byte, error)
 	// Elsewhere means that there may be flows that Lookup does not find. Compiling the definition
 	// then reports a note for such a flow instead of an error.
@@ -28,7 +28,7 @@ type Embedding struct {
 const maxEmbedded = 8 << 20
 
 // Embed inserts the flows into a parsed definition and into its JSON text. Problems with the names
-// are reported when the definition is compiled. The error is that of Lookup.
+// are reported when the definition is compiled. The error is the error of Lookup.
 func (e Embedding) Embed(d *Definition, text []byte) ([]byte, error) {
 	w := &embedder{Embedding: e, d: d, found: map[string]*embeddedFlow{}, bytes: len(text), nodes: CountNodes(d.Nodes)}
 	if d.source != nil {
@@ -50,17 +50,17 @@ type embedder struct {
 	found map[string]*embeddedFlow
 	names []embeddedName
 	bytes int // size of the text with the flows inserted so far
-	nodes int // its number of nodes
+	nodes int // number of nodes with the flows inserted so far
 	full  bool
 }
 
-// embeddedFlow is a published flow. It is read once and shared by all places that embed it. A nil
-// pointer means that it does not exist or cannot be read.
+// embeddedFlow is a published flow. The flow is read once and shared by all places that embed it. A
+// nil pointer means that the flow does not exist or cannot be read.
 type embeddedFlow struct {
 	*Definition
 	text  []byte // text to insert
 	nodes int
-	depth int // depth of embedding inside it
+	depth int // depth of embedding inside the flow
 }
 
 // embeddedName is the name of a flow to be replaced.
@@ -191,8 +191,8 @@ func embeddingDepth(nodes map[string]*Node) (depth int) {
 	return depth
 }
 
-// pathToEmbedded returns the names of the embedded flows that lead to a flow inside the definition,
-// nil if it is not there.
+// pathToEmbedded returns the names of the embedded flows that lead to a flow inside the definition.
+// It returns nil if the flow is not there.
 func (d *Definition) pathToEmbedded(name string) []string {
 	return embedsIn(d.Nodes, name)
 }
@@ -266,7 +266,7 @@ func (w *embedder) spliceFlows(text []byte) []byte {
 // field of that name, its bytes stay unchanged.
 func appendEmbedded(b, text []byte, name string) []byte {
 	v := readJSON(trimBOM(text), &Reporter{})
-	if v == nil { // it was stored as YAML
+	if v == nil { // the definition was stored as YAML
 		json, _ := YAMLToJSON(text)
 		v = readJSON(json, &Reporter{})
 	}

@@ -2,8 +2,8 @@ package definition
 
 import "strings"
 
-// NodeField is a field of a node with the kinds of nodes that use it. Validation rejects it at
-// other kinds, where it would have no effect.
+// NodeField is a field of a node with the kinds of nodes that use it. Validation rejects the field
+// at nodes of other kinds, where it would have no effect.
 type NodeField struct {
 	Name  string // with the containing object, as in post.action_key
 	Graph Rule   // in graphs
@@ -315,7 +315,7 @@ func (f *NodeField) Rule(dag bool) Rule {
 }
 
 // ConditionsOf returns the conditions under which a kind uses the field; "" means always. An empty
-// result means that it never uses it.
+// result means that the kind never uses the field.
 func (r Rule) ConditionsOf(kind string) (conditions []string) {
 	for word := range strings.FieldsSeq(r.Kinds) {
 		name, condition, _ := strings.Cut(word, ":")
@@ -344,8 +344,8 @@ type FlowField struct {
 	Vital bool
 }
 
-// Code returns the flows of code mode that use the field. They use those fields that have the same
-// meaning in both other modes and do not name nodes.
+// Code returns the flows of code mode that use the field. These flows use the fields that have the
+// same meaning in both other modes and do not name nodes.
 func (f *FlowField) Code() string {
 	if f.Graph != f.Dag || f.Name == "finally" {
 		return Nowhere

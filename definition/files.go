@@ -27,7 +27,8 @@ func Text(files fs.FS, name string) ([]byte, error) {
 	return text, nil
 }
 
-// Reason returns why a file cannot be read, without its name, which is reported as the place.
+// Reason returns why a file cannot be read. The text does not contain the name of the file, which
+// is reported as the place.
 func Reason(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {

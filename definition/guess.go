@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Guess is the question whether another name was meant, or "". It searches for a name only when it
-// is printed, so a problem that is not reported costs nothing.
+// Guess is the question whether another name was meant, or "". The search for a name happens only
+// when the question is printed. So a problem that is not reported costs nothing.
 type Guess struct {
 	Word      string
 	Names     func() []string
@@ -16,7 +16,7 @@ type Guess struct {
 
 func (g Guess) String() string { return didYouMean(cmp.Or(g.Nearest(), g.Otherwise)) }
 
-// Nearest returns that name, or "".
+// Nearest returns the name that was probably meant, or "".
 func (g Guess) Nearest() string { return flow.Nearest(g.Word, g.Names()) }
 
 func didYouMean(name string) string {

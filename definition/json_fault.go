@@ -18,8 +18,8 @@ const jsonBudget = 16 << 20
 
 func (j *jsonSyntax) isExhausted() bool { return j.left < 0 }
 
-// firstError returns the offset of the first invalid character and the error of the parser; "" if
-// there is none.
+// firstError returns the offset of the first invalid character and the error of the parser. The
+// error is "" if the text is valid.
 func (j *jsonSyntax) firstError(text []byte) (offset int, problem string) {
 	j.left -= len(text)
 	var whole json.RawMessage
@@ -171,7 +171,7 @@ func firstRune(text []byte) string {
 }
 
 // explainUnclosed explains a text that ends inside a string, object or array. It reports the start
-// of that.
+// of the string, object or array.
 func (p jsonPlace) explainUnclosed() *syntaxFault {
 	var open []int
 	inText := -1

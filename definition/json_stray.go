@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// keyAlone returns the end of a key without colon and value, quoted or not; 0 if the fault is
-// another one. last is the offset of the last character before the fault.
+// keyAlone returns the end of a key without colon and value, quoted or not. It returns 0 for other
+// faults. last is the offset of the last character before the fault.
 func (p jsonPlace) keyAlone(last int, problem string) (end int) {
 	switch {
 	case strings.HasSuffix(problem, "after object key"):
@@ -29,7 +29,8 @@ func (p jsonPlace) skipSpace(i int) int {
 	return len(p.text) - len(bytes.TrimLeft(p.text[i:], " \t\r\n"))
 }
 
-// explainNoValue explains such a key. The repair removes it with one adjacent comma.
+// explainNoValue explains a key without a value. The repair removes the key with one adjacent
+// comma.
 func (p jsonPlace) explainNoValue(end, last int) *syntaxFault {
 	from := p.offset
 	if end == last+1 { // the key is quoted, and the fault is after it
@@ -66,7 +67,7 @@ func (p jsonPlace) beginOfText(end int) int {
 	return 0
 }
 
-// explainTrailing explains text after the whole value. The repair removes it.
+// explainTrailing explains text after the whole value. The repair removes the text.
 func (p jsonPlace) explainTrailing() *syntaxFault {
 	f := p.faultAt(p.offset, "the definition has ended before this: leave it out, or see which bracket closes too early")
 	var all faultRepair

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// One syntax error must not hide all others. So a text with an error is repaired, in the way that
-// was probably intended, and reading continues. It still counts as an error: a guess is good enough
-// to check the rest, but not to run it.
+// One syntax error must not hide all others. So a text with an error is repaired in the way that
+// was probably intended, and reading continues. The error is still reported: a guess is good enough
+// to check the rest, but not to run the flow.
 
 // syntaxFault is a syntax error of a text with its possible repairs.
 type syntaxFault struct {
@@ -32,12 +32,12 @@ const maxFaults = 10
 
 // textSyntax is the syntax of a kind of text.
 type textSyntax interface {
-	// readableLength returns how far a text can be read, in any unit; 0 means to its end.
+	// readableLength returns how much of a text can be read, in any unit; 0 means all of the text.
 	readableLength(text []byte) int
 	// explainFault explains the first fault of an invalid text.
 	explainFault(text []byte) *syntaxFault
-	// isExhausted reports whether the budget for reading is used up. Then faults are neither
-	// located further nor repaired.
+	// isExhausted reports whether the budget for reading is used up. In this case faults are
+	// neither located further nor repaired.
 	isExhausted() bool
 }
 
@@ -48,7 +48,7 @@ type repairedText struct {
 	edits []lineEdit // edits applied to the original
 }
 
-// originalPosition converts a position of the repaired text to one in the original.
+// originalPosition converts a position of the repaired text to a position in the original.
 func (m *repairedText) originalPosition(line, column int) (int, int) {
 	for _, e := range slices.Backward(m.edits) {
 		put := utf8.RuneCountInString(e.text)
@@ -120,7 +120,7 @@ func (m *repairedText) repairFault(f *syntaxFault) bool {
 }
 
 // repairAll reports the faults of a text and repairs them until there are none. It returns false if
-// one cannot be repaired.
+// a fault cannot be repaired.
 func (m *repairedText) repairAll(r *Reporter) bool {
 	for range maxFaults {
 		f := m.explainFault(m.text)

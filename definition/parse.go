@@ -13,7 +13,7 @@ import (
 // text together with its own, and warnings.
 func Parse(text []byte) (*Definition, error) { return Reading{}.Parse(text) }
 
-// ParsePublished is Parse for a published text, which may have any number of nodes.
+// ParsePublished is like Parse, but for a published text, which may have any number of nodes.
 func ParsePublished(text []byte) (*Definition, error) {
 	return Reading{}.parseWith(text, readerFor(text), math.MaxInt)
 }
@@ -42,7 +42,7 @@ type Reading struct {
 	Known  bool // an unknown field is an error
 }
 
-// Parse reads a definition with these options, see the function Parse.
+// Parse reads a definition with these options. See the function Parse.
 func (o Reading) Parse(text []byte) (*Definition, error) {
 	return o.parseWith(text, readerFor(text), MaxNodes)
 }
@@ -78,8 +78,8 @@ func YAMLToJSON(text []byte) ([]byte, error) {
 // trimBOM removes the byte order mark from a text.
 func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
-// rejectUTF16 reports whether a text is in UTF-16, with a byte order mark or without, and reports
-// that as a problem.
+// rejectUTF16 reports whether a text is in UTF-16, with a byte order mark or without. It also adds
+// a problem in this case.
 func rejectUTF16(text []byte, r *Reporter) bool {
 	hasMark := bytes.HasPrefix(text, []byte{0xff, 0xfe}) || bytes.HasPrefix(text, []byte{0xfe, 0xff})
 	if !hasMark && bytes.IndexByte(text[:min(2, len(text))], 0) < 0 {

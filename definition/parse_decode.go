@@ -200,7 +200,7 @@ func (d decoder) refuseDuplicate(seen map[string]textPosition, key string, m obj
 func (d decoder) refuseDuplicatesInside(v textValue, at *Place) {
 	if v, ok := v.(*jsonValue); ok {
 		kept := v.source.caching
-		v.source.caching = false // the value is not read again
+		v.source.caching = false // avoids caching, because the value is not read again
 		d.refuseDuplicatesBelow(v, at)
 		v.source.caching = kept
 	}
@@ -222,7 +222,7 @@ func (d decoder) refuseDuplicatesBelow(v textValue, at *Place) {
 	}
 }
 
-// reportUnknown reports a key that is no field as a warning or an error. Keys for private notes are
+// reportUnknown reports an unknown key as a warning or an error. Keys for private notes are
 // ignored.
 func (d decoder) reportUnknown(m objectMember, names fieldNames, at *Place) {
 	if m.key == "" || strings.ContainsRune(".$_", rune(m.key[0])) || strings.HasPrefix(m.key, "x-") {
@@ -293,7 +293,7 @@ func collectFields(known map[reflect.Type]fieldNames, t reflect.Type) {
 	}
 }
 
-// findField matches a key to a field like encoding/json: exactly, else ignoring case.
+// findField matches a key to a field like encoding/json: exactly, otherwise ignoring case.
 func (f fieldNames) findField(key string) (string, bool) {
 	if _, ok := f[key]; ok {
 		return key, true

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// jsonText is a valid JSON text. It knows the starts of its lines and the ends of its arrays and
+// jsonText is a valid JSON text. It contains the starts of its lines and the ends of its arrays and
 // objects, so one level can be read without its contents.
 type jsonText struct {
 	text        []byte
@@ -22,7 +22,7 @@ type jsonText struct {
 	// later concurrent readers change nothing.
 	caching bool
 
-	mended *repairedText // repairs that made it valid, or nil
+	mended *repairedText // repairs that made the text valid, or nil
 }
 
 func newJSONText(text []byte) *jsonText {

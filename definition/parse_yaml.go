@@ -190,7 +190,7 @@ func (v *yamlValue) addPart(part *yamlValue) {
 	v.depth = max(v.depth, part.depth+1)
 }
 
-// enforceLimits gives up on a text whose content is too large.
+// enforceLimits stops reading a text whose content is too large.
 func (c *yamlReader) enforceLimits(v *yamlValue, at *Place) {
 	v.bytes += len(v.scalar) + 2
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// pgflowWord is our place for a field that has another name in pgflow.
+// pgflowWord is the place in a definition for a field that has another name in pgflow.
 type pgflowWord struct {
 	path []string // path from the flow or node, such as retry, max_attempts
 	list bool     // the field is a list of such values
@@ -41,9 +41,9 @@ var pgflowStepWords = map[string]pgflowWord{
 // bareName returns a name in lower case without underscores.
 func bareName(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "") }
 
-// respellPgflow returns the definition with pgflow's field names replaced by ours, in parts with
-// the pgflow profile. Every part keeps its position in the text. inherited means that the profile
-// applies where none is named.
+// respellPgflow returns the definition with pgflow's field names replaced by the names of
+// definitions, in parts with the pgflow profile. Every part keeps its position in the text.
+// inherited means that the profile applies where no profile is named.
 func (r *Reporter) respellPgflow(v textValue, inherited bool, at *Place) textValue {
 	if v.kind() != expr.KindObject || at != nil && at.depth > maxNesting {
 		return v
@@ -160,8 +160,8 @@ func (o *objectValue) addMember(r *Reporter, m objectMember, words map[string]pg
 	o.putMember(m)
 }
 
-// putMember adds a member. If an object was created for words with a path, the member's own members
-// are added to that.
+// putMember adds a member. If an object was created for words with a path, putMember adds the
+// member's own members to the object.
 func (o *objectValue) putMember(m objectMember) {
 	if made := o.addedObjects[m.key]; made != nil && !made.whole && m.value.kind() == expr.KindObject {
 		for _, inner := range m.value.members() {

@@ -140,8 +140,8 @@ func (r *Reporter) asWritten(path string) string {
 	return path
 }
 
-// addProblem reports a problem at a place. It ignores problems at a place that already has an
-// error, because they are consequences.
+// addProblem reports a problem at a place. It ignores the problem if the place already has an
+// error, because the problem is a consequence of the error.
 func (r *Reporter) addProblem(severity Severity, at *Place, where textPosition, format string, args ...any) {
 	if r.paths == nil {
 		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
@@ -152,7 +152,7 @@ func (r *Reporter) addProblem(severity Severity, at *Place, where textPosition, 
 	}
 	path, msg := at.String(), fmt.Sprintf(format, args...)
 	told := path
-	if at != nil && at.character > 0 { // a text may have several
+	if at != nil && at.character > 0 { // a text may have several problems
 		told = fmt.Sprintf("%s\n%d", path, at.character)
 		if r.root == nil {
 			msg = fmt.Sprintf("character %d: %s", at.character, msg)
@@ -168,7 +168,7 @@ func (r *Reporter) addProblem(severity Severity, at *Place, where textPosition, 
 }
 
 // addSyntaxError reports an error of the text that belongs to no place of the definition. It never
-// suppresses others.
+// suppresses other problems.
 func (r *Reporter) addSyntaxError(where textPosition, msg string) {
 	if r.paths == nil {
 		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
@@ -178,7 +178,7 @@ func (r *Reporter) addSyntaxError(where textPosition, msg string) {
 	r.problems = append(r.problems, Problem{Line: line, Column: column, Severity: SeverityError, Msg: msg})
 }
 
-// Mute suppresses further problems at a place, because they are consequences of a reported one.
+// Mute suppresses further problems at a place, because they are consequences of a reported problem.
 func (r *Reporter) Mute(at *Place) {
 	if r.paths == nil {
 		r.paths, r.counts = map[string]bool{}, map[Severity]int{}
@@ -210,7 +210,7 @@ func (r *Reporter) locatePosition(severity Severity, at *Place) textPosition {
 }
 
 // Position returns the line and column, from 1, of a place in the text, or of the value that should
-// contain it; 0 if there is no text.
+// contain the place. Both are 0 if there is no text.
 func (r *Reporter) Position(at *Place) (line, column int) {
 	if r.root == nil {
 		return 0, 0
@@ -219,7 +219,7 @@ func (r *Reporter) Position(at *Place) (line, column int) {
 }
 
 // All returns the collected problems in order. If there are too many, it adds the number of omitted
-// ones.
+// problems.
 func (r *Reporter) All() Problems {
 	all := slices.Clone(r.problems)
 	if r.writtenPaths != nil {

@@ -58,7 +58,7 @@ func profilePrefix(profile string) []byte {
 }
 
 // replaceEmptyWord replaces a null or an empty text by a word. It returns false if the JSON object
-// has no such field.
+// does not have the field.
 func replaceEmptyWord(text []byte, name, word string) (replaced []byte, found bool) {
 	root, ok := readJSON(trimBOM(text), &Reporter{}).(*jsonValue)
 	if !ok || root.kind() != expr.KindObject {

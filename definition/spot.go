@@ -11,8 +11,8 @@ import (
 )
 
 // An expression is a text within the text of a definition, where it may be folded, indented or
-// escaped. A character of it is located by counting the characters that are no space, because both
-// texts have the same ones.
+// escaped. A character of the expression is located by counting the characters that are no space,
+// because both texts contain these characters in the same order.
 
 // yamlText is a parsed YAML text.
 type yamlText struct {
@@ -120,8 +120,8 @@ func spotIn(source []byte, value []rune, offset int, escapes, doubled bool) int 
 	return behind
 }
 
-// decodeEscape returns the length of an escape sequence, and whether it is a space: a space
-// character or an arbitrary other one.
+// decodeEscape returns a character for an escape sequence, and the length of the sequence. The
+// character is a space for a space character, otherwise an arbitrary letter.
 func decodeEscape(source []byte) (r rune, size int) {
 	switch c := source[1]; {
 	case strings.IndexByte("ntr \t\n", c) >= 0:

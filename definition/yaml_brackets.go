@@ -16,7 +16,7 @@ type openBracket struct {
 type bracketScanner struct {
 	open   []openBracket
 	word   int  // column where the last word began
-	last   int  // column of its last character
+	last   int  // column of the last character of the word
 	before byte // last character that is no space
 	quote  byte // closing quote of the current text, 0 outside quotes
 

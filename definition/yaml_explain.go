@@ -48,8 +48,8 @@ func leadingSpace(line string) string { return line[:len(line)-len(strings.TrimL
 // indentLevel is an indentation of a line above.
 type indentLevel struct{ spaces, line int }
 
-// indentLevels returns the possible indentations of the current line: those of lines above that it
-// could be a sibling of.
+// indentLevels returns the possible indentations of the current line: the indentations of lines
+// above that may be siblings of the current line.
 func (p *yamlPlace) indentLevels() (all []indentLevel) {
 	least := 1 << 30
 	for i := len(p.lines) - 2; i >= 0 && least > 0; i-- {

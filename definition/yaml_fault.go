@@ -38,7 +38,8 @@ func decodeYAML(text []byte) (doc, second *yaml.Node, err error) {
 	return doc, second, err
 }
 
-// parseProblem returns the parser's error for a text, without the line; "" if there is none.
+// parseProblem returns the parser's error for a text, without the line. It returns "" if there is
+// none.
 func (y *yamlSyntax) parseProblem(text []byte) string {
 	y.left -= len(text)
 	_, _, err := decodeYAML(text)
@@ -75,8 +76,9 @@ func (y *yamlSyntax) findLine(text []byte, problem string) (line int, ends []int
 	return y.findLeast(len(ends), func(n int) bool { return y.parseProblem(text[:ends[n-1]]) == problem }), ends
 }
 
-// findLeast returns the least n such that the condition holds from n up to most, where it holds. It
-// first goes down in growing steps, because far below it may hold for other reasons.
+// findLeast returns the least n such that the condition holds from n up to most. The condition must
+// hold for most. The search first goes down in growing steps, because far below n the condition may
+// hold for other reasons.
 func (y *yamlSyntax) findLeast(most int, so func(n int) bool) int {
 	high, low := most, 0
 	for step := 1; high > 1; step *= 2 {
@@ -104,7 +106,7 @@ func (y *yamlSyntax) findLeast(most int, so func(n int) bool) int {
 // yamlPlace is the place of an error in a text.
 type yamlPlace struct {
 	problem string
-	lines   []string // lines up to the wrong one, without line ends
+	lines   []string // lines up to the invalid line, without line ends
 	after   []string // following lines
 	column  int      // in characters, from 1
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// YAMLScalar converts a scalar of a YAML text to the JSON of its type, as it is read in a
-// definition: a number by YAML 1.2 and with all its digits, a date as the text that was written. It
-// returns an error and null for a number that YAML 1.1 and 1.2 read differently, and for a value
-// that does not fit its tag.
+// YAMLScalar converts a scalar of a YAML text to the JSON of its type, in the same way as in a
+// definition. A number follows YAML 1.2 and keeps all its digits; a date becomes the written text.
+// YAMLScalar returns an error and null for a number that YAML 1.1 and 1.2 read differently. The
+// same applies to a value that does not fit its tag.
 func YAMLScalar(n *yaml.Node) (json.RawMessage, error) {
 	tag := n.ShortTag()
 	if tag == "!!str" && n.Style == 0 && isLongNumber(n.Value) {
@@ -43,15 +43,15 @@ func YAMLScalar(n *yaml.Node) (json.RawMessage, error) {
 	return value, nil
 }
 
-// yamlTags has the tags of the types that JSON has, with the kind of node they fit.
+// yamlTags contains the tags of the types that JSON has, with the kind of node for each tag.
 var yamlTags = map[string]yaml.Kind{
 	"!!map": yaml.MappingNode, "!!seq": yaml.SequenceNode, "!!str": yaml.ScalarNode,
 	"!!int": yaml.ScalarNode, "!!float": yaml.ScalarNode, "!!bool": yaml.ScalarNode,
 	"!!null": yaml.ScalarNode, "!!timestamp": yaml.ScalarNode,
 }
 
-// CheckYAMLTag returns an error for a node whose tag names a type that JSON does not have, or
-// another kind of value than the node is.
+// CheckYAMLTag returns an error for a node with an unsuitable tag: the name of a type that JSON
+// does not have, or of a kind of value that the node does not have.
 func CheckYAMLTag(n *yaml.Node) error {
 	tag := n.ShortTag()
 	kind, known := yamlTags[tag]

@@ -27,13 +27,13 @@ type checker struct {
 	allowsSeconds bool // a duration may be a number of seconds, as the profile allows
 }
 
-// fieldChecker checks fields that say by themselves whether they are right.
+// fieldChecker checks fields that need no other fields for the check.
 type fieldChecker struct{ *definition.Reporter }
 
 // programChecker checks the fields of programs and containers.
 type programChecker struct{ fieldChecker }
 
-// graphWarner warns of graphs that are allowed and probably not meant.
+// graphWarner warns of graphs that are allowed and probably unintended.
 type graphWarner struct {
 	*definition.Reporter
 	guessCount int // number of searches for the name that was probably meant
@@ -42,7 +42,7 @@ type graphWarner struct {
 // paramChecker checks references to params.
 type paramChecker struct {
 	*definition.Reporter
-	scopeParams, rootParams knownParams // the known `params` here, and in the whole flow
+	scopeParams, rootParams knownParams // known `params` in this scope, and in the whole flow
 	paramUses               map[string][]paramUse
 }
 
@@ -237,7 +237,7 @@ func (c *checker) checkSubflow(n *definition.Node, g *flow.PlanScope, s *scopeSo
 	case n.Flow != nil:
 		c.withParams(c.insideFlow(n, s), func() { c.checkInnerFlow(n, g, s, key, at.Key("flow")) })
 	default:
-		if g == nil { // its nodes are checked although they never run
+		if g == nil { // checks the nodes although they never run
 			g = c.lowered.unused[n]
 		}
 		c.withParams(c.insideGraph(n), func() {
@@ -310,15 +310,15 @@ func (c fieldChecker) checkPrep(p definition.Prep, flat bool, at *definition.Pla
 	}
 }
 
-// warnLiteralRef warns of a text that looks like a reference but is none.
+// warnLiteralRef warns of a text that looks like a reference but is a literal.
 func (c fieldChecker) warnLiteralRef(text string, flat bool, at *definition.Place) {
 	if strings.HasPrefix(text, "$") && parseRef(text).Literal() && !flat {
 		c.Warnf(at, "%.80q is no reference but a text: references begin with $params., $shared. or $input", text)
 	}
 }
 
-// warnOwnInput warns of a prep that refers to the input of its own node, which the prep is going to
-// build.
+// warnOwnInput warns of a prep that refers to the input of its own node. The prep has not built
+// that input yet.
 func (c *graphWarner) warnOwnInput(p definition.Prep, at *definition.Place) {
 	findOwnInputs(p, at, func(text string, at *definition.Place) {
 		c.Warnf(at, "%.80q is null here, because prep is what makes the node's input: write $params. or $shared.", text)
@@ -375,9 +375,9 @@ func (c *checker) checkSpecials(nodes map[string]*definition.Node, finally, pref
 	return named
 }
 
-// muteGuessed handles an unknown name of such a node. For the node that was probably meant it
-// suppresses the problems that no edge leads to it and that it has no input, because they are
-// consequences.
+// muteGuessed handles an unknown name of a node that only runs during the closing. It suppresses
+// two problems of the node that was probably meant, because they are consequences: no edge leads to
+// the node, and it has no input.
 func (c *graphWarner) muteGuessed(nodes map[string]*definition.Node, name string, at *definition.Place) {
 	if nodes[name] != nil {
 		return

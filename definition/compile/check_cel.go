@@ -36,7 +36,8 @@ func (c fieldChecker) checkCEL(compiled *expr.CEL, at *definition.Place) {
 	}
 }
 
-// checkExpressionCount returns false if there are more expressions than may be compiled.
+// checkExpressionCount reports whether the definition has at most as many expressions as may be
+// compiled.
 func (c fieldChecker) checkExpressionCount(d *definition.Definition) bool {
 	x := &expressionCount{fieldChecker: c, seen: map[string]bool{}}
 	x.countNodes(d.Nodes, definition.At("nodes"))

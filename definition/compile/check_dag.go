@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// dagChecker checks one scope of dag mode, including the branches that are laid out in it.
+// dagChecker checks one scope of dag mode, including the branches whose nodes are in that scope.
 type dagChecker struct {
 	*checker
 	scopeLowerer *dagLowerer
 	keys         map[string]bool // keys of the nodes checked so far
 }
 
-// checkerOf returns the checker for the nodes of a branch, whose settings may differ.
+// checkerOf returns the checker for the nodes of a branch. The settings of a branch may differ.
 func (c *dagChecker) checkerOf(s *dagScope) *dagChecker {
 	return &dagChecker{checker: c.checker, scopeLowerer: s.by, keys: c.keys}
 }
@@ -46,7 +46,8 @@ func (c *dagChecker) checkSettings(d *definition.Definition, s *dagScope, at *de
 	c.warnUnobeyedDefaults(d, at.Key("defaults"))
 }
 
-// hintsUnobeyed say why no node obeys a field of the defaults, and what to do.
+// hintsUnobeyed contains, for each field of the defaults, why no node obeys the field, and what to
+// do.
 var hintsUnobeyed = map[string]string{
 	defaultRetry:    "no node without its own has attempts to repeat: give it to a node, or leave it out",
 	defaultTimeout:  "no node without its own has attempts that can be late: give it to a node, or leave it out",
@@ -55,8 +56,8 @@ var hintsUnobeyed = map[string]string{
 	defaultSkipMode: "no node without its own has a condition: add when to a node, or leave it out",
 }
 
-// warnUnobeyedDefaults reports the fields of the defaults that no node obeys. Unknown words are
-// errors already.
+// warnUnobeyedDefaults reports the fields of the defaults that no node obeys. Unknown fields are
+// already reported as errors.
 func (c *dagChecker) warnUnobeyedDefaults(d *definition.Definition, at *definition.Place) {
 	_, skips := skipWord(d.Defaults.SkipMode)
 	unknown := map[string]bool{
@@ -71,8 +72,8 @@ func (c *dagChecker) warnUnobeyedDefaults(d *definition.Definition, at *definiti
 	}
 }
 
-// checkBranchSettings checks the settings of a flow in a branch. A failure in it is treated like
-// every failure in the scope around it.
+// checkBranchSettings checks the settings of a flow in a branch. A failure in the branch is treated
+// like every failure in the surrounding scope.
 func (c *dagChecker) checkBranchSettings(d *definition.Definition, s *dagScope, at *definition.Place) {
 	c.checkProfile(d, at)
 	c.checkSettings(d, s, at)
@@ -96,7 +97,7 @@ func (c *dagChecker) checkBranchSettings(d *definition.Definition, s *dagScope, 
 		"change it there, or start tasks of this flow", around)
 }
 
-// checkDefaults checks the defaults of a flow, once and at their own place.
+// checkDefaults checks the defaults of a flow, once and at the place of the defaults.
 func (c *dagChecker) checkDefaults(def definition.Defaults, at *definition.Place) {
 	c.checkRetry(def.Retry, c.scopeLowerer.profile, at.Key("retry"))
 	c.checkTimeout(def.Timeout, c.scopeLowerer.profile, at.Key("timeout"))
@@ -227,8 +228,8 @@ func cycleOf(list []*flow.PlanNode) []string {
 	if at < 0 {
 		return nil
 	}
-	// A node that still waits has a dependency that still waits, so following these leads into a
-	// cycle.
+	// A node that still waits has a dependency that still waits. Following these dependencies leads
+	// to a cycle.
 	var path []string
 	seen := map[int]int{}
 	for {

@@ -74,8 +74,8 @@ func (c *dagChecker) closingNode(n *definition.Node, p *flow.PlanNode, at *defin
 	c.withParams(c.rootParams, func() { c.graphRefs(n, p, at) })
 }
 
-// checkUnfolded checks exec, delay and signal, which are other notations for fields that graph mode
-// has, too.
+// checkUnfolded checks exec, delay and signal. These are other notations for fields that graph mode
+// also has.
 func (c *dagChecker) checkUnfolded(n *definition.Node, at *definition.Place) {
 	c.checkUnfoldedExec(n, at)
 	key := signalKeys[flow.Kind(n.Kind)]

@@ -71,8 +71,8 @@ func (c *dagChecker) checkConnectedNode(s *dagScope, src *dagSource, at *definit
 	c.checkWorkNode(s, src, at)
 }
 
-// insideBranch returns the known params of `run` in a branch that is laid out in its parent's
-// scope.
+// insideBranch returns the known params of `run` in a branch whose nodes are in the scope of the
+// parent.
 func (c *dagChecker) insideBranch(src *dagSource) knownParams {
 	if !src.source.Prep.Empty() {
 		return knownParams{made: true}
@@ -152,7 +152,7 @@ func (src *dagSource) inputKeys() (names []string, any bool) {
 	return names, false
 }
 
-// checkSkipMode checks skip_mode, or whenUnmet in pgflow's words.
+// checkSkipMode checks skip_mode, or whenUnmet, the name of the field in pgflow.
 func (c *dagChecker) checkSkipMode(n *definition.Node, at *definition.Place) {
 	word, from := n.SkipMode, at.Key("skip_mode")
 	if n.WhenUnmet != "" {
@@ -167,7 +167,7 @@ func (c *dagChecker) checkSkipMode(n *definition.Node, at *definition.Place) {
 	c.checkSkipWord(word, from)
 }
 
-// checkWorkNode checks how a node does its work.
+// checkWorkNode checks how the work of a node is done.
 func (c *dagChecker) checkWorkNode(s *dagScope, src *dagSource, at *definition.Place) {
 	n, p := src.source, src.node
 	c.checkParams(n.Params, at.Key("params"))

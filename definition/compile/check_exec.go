@@ -152,9 +152,9 @@ func (c *checker) checkScript(s *flow.Script, at *definition.Place) {
 	}
 }
 
-// checkExecComplete checks how jobs are delivered. If certain is set, jobs are surely created from
-// this, so required fields must be present. A job without a service fails only when it is created,
-// so the pocketflow profile gets a warning for that.
+// checkExecComplete checks how jobs are delivered. If certain is set, jobs are surely created with
+// these settings, so required fields must be present. A job without a service fails only when it is
+// created, so the pocketflow profile gets a warning.
 func (c *checker) checkExecComplete(e *flow.Exec, at *definition.Place, certain, pocketflow bool) {
 	c.checkName(e.Service, at.Key("service"))
 	c.checkLocalFunc(e, at.Key("func"))
@@ -168,8 +168,8 @@ func (c *checker) checkExecComplete(e *flow.Exec, at *definition.Place, certain,
 	}
 }
 
-// missingOfExec returns the field without which jobs of an exec have no destination, with advice;
-// "" if nothing is missing.
+// missingOfExec returns the field without which jobs of an exec have no destination, with advice.
+// It returns "" if nothing is missing.
 func missingOfExec(e *flow.Exec) (field, advice string) {
 	switch {
 	case e.Type == flow.ExecFunc && e.Func == "":
@@ -187,8 +187,8 @@ func missingOfExec(e *flow.Exec) (field, advice string) {
 	return "", ""
 }
 
-// checkLocalFunc warns of a local function that the member does not have. It is no error, because a
-// program may register the function after publishing the flow.
+// checkLocalFunc warns of a local function that the member does not have. This is a warning,
+// because a program may register the function after publishing the flow.
 func (c *checker) checkLocalFunc(e *flow.Exec, at *definition.Place) {
 	if e.Type != flow.ExecFunc || e.Func == "" || c.site.Func == nil {
 		return
@@ -283,7 +283,7 @@ func (c *checker) graphRetry(n *definition.Node, pocketflow bool, at *definition
 	c.checkTimeoutNotations(n, at)
 }
 
-// checkTimeoutNotations reports two notations of a timeout, of which only one can apply.
+// checkTimeoutNotations reports a timeout that is written in two notations. Only one can apply.
 func (c fieldChecker) checkTimeoutNotations(n *definition.Node, at *definition.Place) {
 	if !n.Timeout.IsZero() && n.TimeoutMS > 0 {
 		c.Errorf(at.Key("timeout"), "says the same as timeout_ms: give one of them")
@@ -342,7 +342,7 @@ func (c fieldChecker) numberParam(name string, params []byte, pocketflow bool, a
 	}
 }
 
-// timerParam reports a timer without a delay, which would end at once.
+// timerParam reports a timer without a delay. Such a timer would end at once.
 func (c fieldChecker) timerParam(p *flow.PlanNode, pocketflow bool, at *definition.Place) {
 	if _, found := expr.Field(p.Params, "delay_ms"); found || p.Kind != flow.KindTimer {
 		return

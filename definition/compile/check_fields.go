@@ -14,13 +14,13 @@ import (
 type spot struct {
 	n      *definition.Node
 	p      *flow.PlanNode
-	kind   string // as in the rules of definition.NodeFields
-	called string // its name in messages
+	kind   string // kind of the node, as in the rules of definition.NodeFields
+	called string // name of the spot in messages
 	dag    bool
-	inner  bool // it belongs to a nested flow
+	inner  bool // the spot belongs to a nested flow
 
-	closing    bool // it compensates another node, or is the finally
-	pocketflow bool // it belongs to a scope with the pocketflow profile
+	closing    bool // the spot compensates another node, or is the finally
+	pocketflow bool // the spot belongs to a scope with the pocketflow profile
 }
 
 // conditions maps each condition of definition.NodeFields to a function that reports whether a spot
@@ -168,7 +168,8 @@ func indexesOf[T, Row any](table []Row, name func(Row) string) (indexes [][]int)
 	return indexes
 }
 
-// indexOf returns the index in a type of a field of definitions. It panics if there is none.
+// indexOf returns the index of a field of definitions in a type. It panics if the type has no such
+// field.
 func indexOf(t reflect.Type, name string) []int {
 	for _, f := range reflect.VisibleFields(t) {
 		if tag, _, _ := strings.Cut(f.Tag.Get("json"), ","); tag == name {
@@ -210,7 +211,8 @@ func childSpot(o *definition.ExecSpec, child *definition.Node, p *flow.PlanNode)
 	return spot{n: n, p: p, kind: string(p.Kind), called: "entry", inner: true}
 }
 
-// checkOverride reports the fields of an entry that do not apply to its list or to its node.
+// checkOverride reports the fields of an entry that do not apply to the list of the entry or to its
+// node.
 func (c fieldChecker) checkOverride(
 	o *definition.ExecSpec, list string, s spot, pocketflow bool, at *definition.Place,
 ) {

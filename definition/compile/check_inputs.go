@@ -12,9 +12,9 @@ import (
 
 // knownParams holds what is known about `params` in a scope.
 type knownParams struct {
-	inputs *types.Inputs     // declared inputs; nil if there may be any
+	inputs *types.Inputs     // declared inputs; nil if any params are allowed
 	around []json.RawMessage // params of the nodes around the scope, which are visible too
-	made   bool              // a prep builds them
+	made   bool              // a prep builds the params
 }
 
 // paramUse is a reference to an undeclared param.
@@ -79,15 +79,16 @@ func (c *paramChecker) insideFlow(n *definition.Node, s *scopeSource) knownParam
 	return c.insideGraph(n)
 }
 
-// checkInnerInputs checks the declared inputs of a nested flow. If it has any, it sees no other
-// params.
+// checkInnerInputs checks the declared inputs of a nested flow. If there are any, the nested flow
+// sees no other params.
 func (c *paramChecker) checkInnerInputs(d *definition.Definition, at *definition.Place) {
 	if !d.Inputs.IsZero() {
 		c.checkInputs(d, at)
 	}
 }
 
-// checkParamPath checks a reference into params by its keys. own are the params of the node itself.
+// checkParamPath checks a reference into params by the keys of the reference. own are the params of
+// the node itself.
 func (c *paramChecker) checkParamPath(text string, path []string, own json.RawMessage, at *definition.Place) {
 	if len(path) == 0 || c.scopeParams.made {
 		return

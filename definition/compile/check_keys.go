@@ -32,7 +32,7 @@ func (c *checker) flowKeys(d *definition.Definition, at *definition.Place) {
 func hasKeys(f *definition.KeyFields) bool { return f.Concurrency != nil || f.Rate != nil }
 
 // hasKeyedNode reports whether a node, or a node inside it, waits for a key. An unavailable nested
-// flow counts as one that may.
+// flow counts as one with such a node.
 func hasKeyedNode(nodes map[string]*definition.Node) bool {
 	for _, n := range nodes {
 		if n != nil && (hasKeys(&n.KeyFields) || n.Flow != nil && n.Flow.Definition == nil || hasKeyedNode(nodesInside(n))) {

@@ -15,8 +15,8 @@ import (
 // isLocalProgram reports whether a node runs a program that the member itself starts.
 func isLocalProgram(n *definition.Node) bool { return n.Exec.Program() != nil && n.Exec.Service == "" }
 
-// asServiceNode converts a node with a program for workers to a node of the workers' service, with
-// the program among its params.
+// asServiceNode converts a node with a program for workers. The result is a node of the workers'
+// service, with the program in its params.
 func asServiceNode(n *definition.Node) *definition.Node {
 	p := n.Exec.Program()
 	if p == nil || isLocalProgram(n) {
@@ -57,7 +57,7 @@ func (c *checker) checkProgram(n *definition.Node, at *definition.Place) {
 	c.programWords(e, in)
 }
 
-// idleField is a field that has no effect where it is written, with a suggestion.
+// idleField is a field that has no effect, with a suggestion.
 type idleField struct {
 	name    string
 	isSet   bool

@@ -38,8 +38,8 @@ func (c fieldChecker) checkEndlessWait(p *flow.PlanNode, pocketflow bool, at *de
 	}
 }
 
-// warnConstants warns of the params of a choice: they hide the task's params, and have no other
-// reader.
+// warnConstants warns of the params of a choice. They hide the task's params, and nothing else
+// reads them.
 func (c fieldChecker) warnConstants(p *flow.PlanNode, at *definition.Place) {
 	if p.Kind != flow.KindChoice {
 		return
@@ -115,8 +115,8 @@ func (c *paramChecker) controlRef(text string, mode flow.Mode, at *definition.Pl
 	}
 }
 
-// pocketflowControls warns if a task's params can replace control params: with the pocketflow
-// profile they take precedence.
+// pocketflowControls warns if a task's params can replace control params. With the pocketflow
+// profile the task's params take precedence.
 func (c *checker) pocketflowControls(p *flow.PlanNode, flat bool, at *definition.Place) {
 	for _, name := range p.Controls() {
 		at := at.Key("params").Key(name)
@@ -146,7 +146,7 @@ var controlEffects = map[string]string{
 	"services": "which services are called",
 }
 
-// mayBring reports whether a task may start with a param of that name.
+// mayBring reports whether a task may start with a param of the given name.
 func (c *paramChecker) mayBring(name string) bool {
 	return c.scopeParams.inputs == nil || c.scopeParams.inputs.Reaches([]string{name}) == ""
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// lowerCode returns the scope of a function: its only node calls it.
+// lowerCode returns the scope of a function. The only node of the scope calls the function.
 func lowerCode(d *definition.Definition) *flow.PlanScope {
 	main := &flow.PlanNode{Key: flow.CodeMain, Kind: flow.KindExecutor, Single: true,
 		Exec: flow.Exec{Type: flow.ExecCode, Service: flow.FunctionService(d.Code), Func: d.Code},

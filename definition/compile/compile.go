@@ -10,7 +10,7 @@ import (
 
 // Definition checks a definition and, if there is no error, lowers it to a plan. It reports all
 // problems at once, including those of the text from which the definition was read. The plan is nil
-// if one of them is an error.
+// if there is an error.
 //
 // A new version goes through both parts. A published version is only lowered, because later rules
 // and limits must not affect versions that tasks already run.
@@ -18,11 +18,13 @@ func Definition(d *definition.Definition, limits flow.Limits) (*flow.Plan, defin
 	return Site{}.Definition(d, limits)
 }
 
-// Site describes the place where a flow runs. The zero value knows nothing and rejects nothing.
+// Site describes the place where a flow runs. The zero value rejects nothing.
 type Site struct {
-	// returns an error for a secret that programs of the member may not get; nil if unknown
+	// Secret returns an error for a secret that programs of the member may not get. If Secret is
+	// nil, secrets are not checked.
 	Secret func(name string) error
-	// returns an error for a function that the member does not have; nil if unknown
+	// Func returns an error for a function that the member does not have. If Func is nil, functions
+	// are not checked.
 	Func func(name string) error
 }
 
@@ -36,7 +38,7 @@ func (s Site) Definition(d *definition.Definition, limits flow.Limits) (*flow.Pl
 }
 
 // Text parses and compiles a definition, so that all its problems are reported at once. The plan is
-// nil if one of them is an error.
+// nil if there is an error.
 func Text(text []byte, limits flow.Limits) (*flow.Plan, definition.Problems) {
 	d, err := definition.Parse(text)
 	if d == nil {
@@ -89,7 +91,7 @@ func ModeOf(d *definition.Definition) flow.Mode {
 	return mode
 }
 
-// ofGraph reports whether a node has features of graph mode alone.
+// ofGraph reports whether a node has features that only graph mode has.
 func ofGraph(n *definition.Node) bool {
 	return flow.Kind(n.Kind) == flow.KindChoice || len(n.ChoiceCases) > 0 || n.Post.OutputKey != "" || len(n.Post.OutputMap) > 0 ||
 		n.Post.ActionStatic != "" || n.Post.ActionKey != "" || len(n.ParallelExecs) > 0 || len(n.ParallelServices) > 0
@@ -103,14 +105,14 @@ type scopeSource struct {
 
 	coerce     bool   // comparisons treat missing values as null
 	pocketflow bool   // the flow has the pocketflow profile
-	finally    string // of the whole flow
+	finally    string // finally of the whole flow
 	prefix     string // prefix of its node keys in the closing scope
 
 	// For a subflow:
 	depth    int
 	plain    bool                  // references have the same meaning as at the root
 	defaults flow.Exec             // defaults for children from the node that contains them
-	specs    []definition.ExecSpec // subflow_execs of that node
+	specs    []definition.ExecSpec // subflow_execs of the containing node
 }
 
 // namedEdges returns the edges of a scope with the action default for edges without one. With the
@@ -141,8 +143,8 @@ func subflowSource(n *definition.Node, defaults flow.Exec, s *scopeSource, key s
 }
 
 // coercesMissing reports whether comparisons of a flow treat a missing value as null. outer is the
-// result for the flow around it. It applies if the flow does not set it and was not published
-// itself.
+// result for the surrounding flow. It applies if the flow does not set on_missing and was not
+// published separately.
 func coercesMissing(d *definition.Definition, outer bool) bool {
 	switch {
 	case d.OnMissing != "":
@@ -154,8 +156,8 @@ func coercesMissing(d *definition.Definition, outer bool) bool {
 }
 
 // hasPocketflowProfile reports whether a flow of graph mode has the pocketflow profile. outer is
-// the result for the flow around it. It applies if the flow names no profile and was not published
-// itself.
+// the result for the surrounding flow. It applies if the flow names no profile and was not
+// published separately.
 func hasPocketflowProfile(d *definition.Definition, outer bool) bool {
 	if d.Profile != "" || d.Embedded != "" {
 		return d.Profile == definition.ProfilePocketflow
@@ -163,7 +165,7 @@ func hasPocketflowProfile(d *definition.Definition, outer bool) bool {
 	return outer
 }
 
-// followsFailures reports whether failed nodes of a whole flow of graph mode take the edges of a
+// followsFailures reports whether failed nodes of a whole flow of graph mode take the edges for
 // success.
 func followsFailures(d *definition.Definition) bool {
 	return d.OnError == definition.OnErrorFollow || d.OnError == "" && d.Profile == definition.ProfilePocketflow

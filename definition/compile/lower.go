@@ -27,7 +27,7 @@ type lowerer struct {
 
 	scopes map[*flow.PlanScope]*dagScope              // sources of the scopes of dag mode
 	unused map[*definition.Node]*flow.PlanScope       // scopes of subflows without a start
-	obeyed map[*definition.Definition]map[string]bool // fields of their defaults that nodes obey
+	obeyed map[*definition.Definition]map[string]bool // for each flow, the defaults that nodes obey
 }
 
 func newLowerer(d *definition.Definition, limits flow.Limits) *lowerer {
@@ -54,7 +54,8 @@ func (l *lowerer) lowerDefinition(d *definition.Definition) {
 	l.plan.Root.Inputs = inputsOf(d)
 }
 
-// inputsOf returns the declared inputs of a definition; nil if there are none or they are invalid.
+// inputsOf returns the declared inputs of a definition. It returns nil if there are none or they
+// are invalid.
 func inputsOf(d *definition.Definition) *types.Inputs {
 	in, _ := d.Inputs.Read()
 	return in
@@ -252,7 +253,7 @@ var (
 
 var errNotCompiled = errors.New("it was not compiled")
 
-// compileCEL compiles an expression. An invalid one returns its error when it is evaluated.
+// compileCEL compiles an expression. An invalid expression returns its error when it is evaluated.
 func (l *lowerer) compileCEL(source string, dag bool) *expr.CEL {
 	if l.withoutCEL {
 		return expr.BrokenCEL(source, errNotCompiled)
@@ -280,7 +281,7 @@ func (l *lowerer) compileCEL(source string, dag bool) *expr.CEL {
 }
 
 // lowerSpecials lowers the nodes of a scope that only run during the closing: compensating nodes
-// and the flow's finally. They get a scope of their own, in graph mode. It returns their keys.
+// and the flow's finally. They get a separate scope, in graph mode. It returns their keys.
 func (l *lowerer) lowerSpecials(nodes map[string]*definition.Node, finally, prefix string,
 	closing func(string, *definition.Node) *flow.PlanNode) map[string]bool {
 	named := specialKeys(nodes, finally)

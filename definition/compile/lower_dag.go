@@ -7,9 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// dagLowerer lowers one scope of dag mode. Branches are laid out flat: their nodes become nodes of
-// the surrounding scope with slugs such as `review/gate:legal`, so that one set of counters covers
-// all.
+// dagLowerer lowers one scope of dag mode. The nodes of a branch become nodes of the surrounding
+// scope with slugs such as `review/gate:legal`. So one set of counters covers all nodes.
 type dagLowerer struct {
 	*lowerer
 	g             *flow.PlanScope
@@ -28,10 +27,10 @@ type dagScope struct {
 
 	names   map[string]int // nodes that other nodes may name, with the index of their value
 	order   []*dagSource
-	output  int // -1 if none
+	output  int // index of the output node; -1 if there is none
 	leaves  []flow.Seen
 	nodes   map[string]*definition.Node // nodes of the definition, unfolded
-	special map[string]bool             // nodes that compensate or are the finally
+	special map[string]bool             // nodes that compensate, and the finally
 	by      *dagLowerer
 }
 
@@ -84,7 +83,7 @@ func (l *dagLowerer) declareNodes(d *definition.Definition, s *dagScope) *dagSco
 	return s
 }
 
-// finallyOf returns the finally of the whole flow; a nested flow has none.
+// finallyOf returns the finally of the whole flow. A nested flow has no finally.
 func (l *dagLowerer) finallyOf(d *definition.Definition, s *dagScope) string {
 	if s.prefix == "" && l.depth == 0 {
 		return d.Finally
@@ -128,7 +127,8 @@ func (l *dagLowerer) declareNode(s *dagScope, src *dagSource) {
 	}
 }
 
-// innerDag returns the flow of a branch if that is a dag, which is laid out in this scope.
+// innerDag returns the flow of a branch if the flow is a dag, whose nodes become nodes of this
+// scope.
 func innerDag(n *definition.Node, branch bool) *definition.Definition {
 	if f := n.Flow; branch && f != nil && f.Definition != nil && ModeOf(f.Definition) == flow.ModeDag {
 		return f.Definition
@@ -136,7 +136,7 @@ func innerDag(n *definition.Node, branch bool) *definition.Definition {
 	return nil
 }
 
-// outputSlug is the slug of a scope's output node, whatever its key.
+// outputSlug is the slug of the output node of a scope. It does not depend on the key of the node.
 const outputSlug = "output"
 
 // addGuard adds a node that is generated for another one.
@@ -186,7 +186,7 @@ func (l *dagLowerer) linkDependents() {
 type nodeDefaults struct {
 	shape flow.Shape
 	def   definition.Defaults
-	// the flows that set each of these fields, by the name of the field
+	// flows that set each of these fields, by the name of the field
 	origins map[string][]*definition.Definition
 
 	timeoutUnset bool // the timeout comes from the profile
@@ -211,8 +211,8 @@ func (l *dagLowerer) obeyDefault(field string) {
 	}
 }
 
-// withSettings returns the lowerer for the nodes of a branch that is laid out in this scope.
-// Settings that the flow of the branch does not have are those of the flow around it.
+// withSettings returns the lowerer for the nodes of a branch whose nodes are in this scope.
+// Settings that the flow of the branch does not have are taken from the surrounding flow.
 func (l *dagLowerer) withSettings(inner *definition.Definition) *dagLowerer {
 	if profile := profileOf(inner); inner.Profile != "" && profile != l.profile {
 		own := *l
@@ -251,7 +251,8 @@ func (l *dagLowerer) withSettings(inner *definition.Definition) *dagLowerer {
 	return &own
 }
 
-// inheritOrigins adds the flows that set some fields of the defaults of the flow around this one.
+// inheritOrigins adds, for some fields, the flows that set them in the defaults of the surrounding
+// flow.
 func (s *nodeDefaults) inheritOrigins(around *nodeDefaults, fields ...string) {
 	for _, field := range fields {
 		s.origins[field] = append(s.origins[field], around.origins[field]...)

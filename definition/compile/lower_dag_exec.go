@@ -34,7 +34,7 @@ func (l *dagLowerer) lowerExec(n *definition.Node, key string) flow.Exec {
 	return e
 }
 
-// idleExec reports whether nothing is named that could carry out the jobs.
+// idleExec reports whether the exec names nothing that could carry out the jobs.
 func idleExec(e *flow.Exec) bool {
 	return e.Service == "" && e.Func == "" && e.Script == nil && e.Program == nil
 }
@@ -59,7 +59,8 @@ func (s *nodeDefaults) applyRoute(n *definition.Node) (*definition.Node, string)
 	return n, route
 }
 
-// noteRoute notes whether a node obeys the route or the exec_type of the defaults. A route decides.
+// noteRoute notes whether a node obeys the route or the exec_type of the defaults. A route takes
+// precedence.
 func (l *dagLowerer) noteRoute(n *definition.Node, route string) {
 	if n.Exec.Program() != nil || n.Route != "" || n.ExecType != "" || n.ExecMode != "" {
 		return
@@ -121,8 +122,8 @@ func (l *dagLowerer) lowerTimes(p *flow.PlanNode, n *definition.Node) {
 	}
 }
 
-// canDefer reports whether an output may name external jobs to wait for. With Ork's profile every
-// output may.
+// canDefer reports whether an output may name external jobs to wait for. With the ork profile every
+// output may name such jobs.
 func (l *dagLowerer) canDefer(n *definition.Node) bool {
 	return n.Deferred || l.profile == flow.ProfileOrk
 }

@@ -95,8 +95,8 @@ func (src *dagSource) firstNode() *flow.PlanNode {
 	return src.node
 }
 
-// makeAlways makes a node run however its dependencies end, unless the whole branch around it does
-// not run.
+// makeAlways makes a node run regardless of how its dependencies end, unless the whole surrounding
+// branch does not run.
 func (s *dagScope) makeAlways(p *flow.PlanDag, deps []int) []int {
 	p.Always = true
 	if len(s.entry) > 0 {
@@ -148,7 +148,7 @@ func (l *dagLowerer) lowerGuardNode(src *dagSource, g *flow.PlanNode) {
 	}
 }
 
-// guardHandler returns the handler of a guard; a gate and a mapping have none.
+// guardHandler returns the handler of a guard. A gate and a mapping have no handler.
 func (src *dagSource) guardHandler(g *flow.PlanNode) (h definition.Handler, ok bool) {
 	switch {
 	case g.Kind == flow.KindCond:
@@ -267,7 +267,7 @@ func (l *dagLowerer) lowerEach(src *dagSource) {
 	}
 }
 
-// eachOf returns the each of a node, or an empty one.
+// eachOf returns the each of a node, or an empty EachOf.
 func eachOf(n *definition.Node) *definition.EachOf {
 	if n.Each == nil {
 		return &definition.EachOf{}

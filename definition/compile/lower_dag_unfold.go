@@ -17,7 +17,7 @@ const (
 )
 
 // unfoldNodes returns the nodes with exec, delay and signal converted to the fields that graph mode
-// has, too. An exec with a program stays.
+// also has. An exec with a program is kept.
 func unfoldNodes(nodes map[string]*definition.Node) map[string]*definition.Node {
 	var all map[string]*definition.Node
 	for key, n := range nodes {
@@ -42,7 +42,7 @@ func isFolded(n *definition.Node) bool {
 	return n != nil && (n.Exec != nil && !isLocalProgram(n) || !n.Delay.IsZero() || n.Signal != nil)
 }
 
-// unfoldNode converts one node. If a value is written in both notations, the one of the plain
+// unfoldNode converts one node. If a value is written in both notations, the notation with plain
 // fields applies.
 func unfoldNode(n *definition.Node) {
 	*n = *asServiceNode(n)
@@ -75,7 +75,7 @@ func unfoldNode(n *definition.Node) {
 // signalKeys maps kinds to the param with the key that they wait for.
 var signalKeys = map[flow.Kind]string{flow.KindWaitEvent: "signal_key", flow.KindApproval: "approval_key"}
 
-// saysExec reports whether a node defines without exec what does its work.
+// saysExec reports whether a node without exec defines what does its work.
 func saysExec(n *definition.Node) bool {
 	return n.Service != "" || n.Func != "" || n.Script != nil || n.ExecType != "" || n.ExecMode != ""
 }

@@ -66,8 +66,8 @@ func (src *dagSource) parseReference(text string) *flow.PlanRef {
 }
 
 // parseReference parses a reference of dag mode: $run.x, $params.x, $deps.a.x, $shared.x, $input.x,
-// and the notations tasks.a.output.x and a.x. unseen is the first name if it is none of the visible
-// ones.
+// and the notations tasks.a.output.x and a.x. unseen is the first name of the reference if no
+// visible value has that name.
 func parseReference(text string, sees []flow.Seen) (r *flow.PlanRef, unseen string) {
 	r = &flow.PlanRef{Text: text}
 	head, path, _ := strings.Cut(text, ".")

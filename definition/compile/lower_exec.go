@@ -43,7 +43,7 @@ func orNone(s *flow.Script) *flow.Script {
 	return s
 }
 
-// pocketflowPush is the word of the profile pocketflow for push.
+// pocketflowPush is the word for push in the pocketflow profile.
 const pocketflowPush = "http"
 
 // execTypeOf returns the exec_type, or the value of the older field exec_mode.
@@ -106,8 +106,8 @@ func unitExec(e flow.Exec) flow.Exec {
 	return e
 }
 
-// parallelBranches returns the branches from parallel_execs, else from parallel_services. Branches
-// with the same name are distinguished by position.
+// parallelBranches returns the branches from parallel_execs, otherwise from parallel_services.
+// Branches with the same name are distinguished by position.
 func parallelBranches(n *definition.Node, base flow.Exec) []flow.Branch {
 	var out []flow.Branch
 	add := func(name string, e flow.Exec) {
@@ -125,8 +125,8 @@ func parallelBranches(n *definition.Node, base flow.Exec) []flow.Branch {
 	return out
 }
 
-// foreachItems returns the items of a foreach that are carried out differently. The service is
-// always that of the node.
+// foreachItems returns the items of a foreach that are carried out differently. The service of
+// these items is always the service of the node.
 func foreachItems(n *definition.Node, base flow.Exec) map[int]flow.Exec {
 	var out map[int]flow.Exec
 	for i := range n.ForeachExecs {
@@ -184,9 +184,9 @@ func unitWindow(n *definition.Node) int {
 	return 1
 }
 
-// graphRetry returns the retry of a node: for each of its units, or for a subflow as a whole.
-// Without one it returns max_retries of the profile pocketflow: additional tries of an executor,
-// all tries of a subflow.
+// graphRetry returns the retry of a node: for each of its units, or for a subflow as a whole. If
+// there is no retry, it uses max_retries of the pocketflow profile: additional tries of an
+// executor, all tries of a subflow.
 func graphRetry(n *definition.Node, p *flow.PlanNode) flow.Retry {
 	switch {
 	case n.Retry != nil && p.Kind == flow.KindSubflow:
@@ -218,7 +218,7 @@ func retryOfScope(r *definition.RetrySpec) flow.Retry {
 	return t
 }
 
-// retryOr returns a retry with absent fields taken from another one.
+// retryOr returns a retry with absent fields taken from another retry.
 func retryOr(r, other *definition.RetrySpec) *definition.RetrySpec {
 	if r == nil || other == nil {
 		return cmp.Or(r, other)

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// planKeys returns the keys of a node or flow; nil if there are none.
+// planKeys returns the keys of a node or flow. It returns nil if there are none.
 func planKeys(f *definition.KeyFields, priority json.RawMessage) *flow.Keys {
 	if f.Concurrency == nil && f.Rate == nil {
 		return nil

@@ -18,7 +18,7 @@ type templatePart struct {
 }
 
 // parseTemplate parses a text with references: ${deps.a.x} for a value, ${deps.a.x:-none} with a
-// replacement, and $${ for a literal ${. whole means that every ${ has its }.
+// replacement, and $${ for a literal ${. whole reports whether every ${ is closed.
 func parseTemplate(text string) (pieces []templatePart, whole bool) {
 	said := ""
 	for {
@@ -91,7 +91,7 @@ func varRef(p templatePart, sees []flow.Seen) *flow.VarRef {
 	return r
 }
 
-// checkEnv checks the variables of a node's program. src is the node of a dag, nil for a node
+// checkEnv checks the variables of a node's program. src is the node of a dag. It is nil for a node
 // without dependencies.
 func (c *paramChecker) checkEnv(n *definition.Node, kind flow.Kind, src *dagSource, at *definition.Place) {
 	e := n.Started()

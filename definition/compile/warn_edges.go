@@ -64,8 +64,8 @@ func actionsOf(n *definition.Node, kind flow.Kind, at *definition.Place) (all []
 	return slices.DeleteFunc(all, func(s endAction) bool { return s.action == "" }), open
 }
 
-// Actions that any node may have an edge for: for all actions without an edge of their own, and for
-// a failure.
+// Actions for which any node may have an edge: all actions without an edge of their own, and a
+// failure.
 const (
 	anyAction   = "default"
 	errorAction = "error"
@@ -135,8 +135,8 @@ func (c *graphWarner) neverTaken(s *scopeSource, edges []int, actions []string, 
 	return met
 }
 
-// neverFollowed warns of actions without an edge, after which the flow ends although the node has
-// edges for other actions.
+// neverFollowed warns of actions without an edge. After such an action the flow ends although the
+// node has edges for other actions.
 func (c *graphWarner) neverFollowed(s *scopeSource, edges []int, all []endAction, met map[string]bool) {
 	var served []string
 	for _, i := range edges {

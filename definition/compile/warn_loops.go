@@ -59,8 +59,8 @@ func takesTime(n *flow.PlanNode) bool {
 	return true
 }
 
-// wayBack returns the nodes of a shortest cycle through a node, starting with it; nil if there is
-// none.
+// wayBack returns the nodes of a shortest cycle through a node, beginning with the node. It returns
+// nil if there is no cycle.
 func wayBack(key string, next map[string][]string) []string {
 	from := map[string]string{}
 	for todo := []string{key}; len(todo) > 0; todo = todo[1:] {
@@ -83,7 +83,7 @@ func wayBack(key string, next map[string][]string) []string {
 	return nil
 }
 
-// unheardWrites warns of nodes that write a key which another node waits for. Only signals and
+// unheardWrites warns of nodes that write a key for which another node waits. Only signals and
 // answers end a wait.
 func (c *graphWarner) unheardWrites(s *scopeSource, g *flow.PlanScope, at *definition.Place) {
 	waits := map[string]string{}

@@ -16,7 +16,7 @@ var ownParams = map[flow.Kind][]string{
 	flow.KindApproval:  append([]string{"approval_key"}, flow.QuestionParams...),
 }
 
-// warnMisspelled warns of a param that is probably a misspelling of one that the kind reads.
+// warnMisspelled warns of a param that is probably a misspelling of a param that the kind reads.
 func (c *graphWarner) warnMisspelled(p *flow.PlanNode, at *definition.Place) {
 	own := ownParams[p.Kind]
 	if own == nil {
@@ -29,7 +29,7 @@ func (c *graphWarner) warnMisspelled(p *flow.PlanNode, at *definition.Place) {
 		}
 		if meant := flow.Nearest(m.Key, own); meant != "" {
 			c.Warnf(at.Key(m.Key), "no %s reads this: did you mean %s?", p.Kind, meant)
-			c.Mute(at.Key(meant)) // suppresses the problem that it is missing
+			c.Mute(at.Key(meant)) // suppresses the problem that the intended param is missing
 		}
 	}
 }

@@ -47,9 +47,9 @@ func (c *graphWarner) sharedKeys(s *scopeSource, g *flow.PlanScope, at *definiti
 	}
 }
 
-// othersSet reports whether more than the nodes of the root may set keys of its shared: signals to
-// waiting nodes, and compensations of nodes in a subflow. An unavailable nested flow counts as one
-// that may.
+// othersSet reports whether more than the nodes of the root may set keys of the root's shared:
+// signals to waiting nodes, and compensations of nodes in a subflow. An unavailable nested flow
+// counts as one with such nodes.
 func othersSet(nodes map[string]*definition.Node) bool {
 	for _, n := range nodes {
 		below := nodesInside(n)

@@ -10,8 +10,7 @@ import (
 )
 
 // Builder builds a definition in Go. Nodes are referenced by the values that Node returns, so their
-// names cannot be misspelled. Everything else is checked when the definition is published, as for a
-// text.
+// names cannot be misspelled. Everything else is checked when the definition is published.
 //
 //	b := define.NewDag("report")
 //	fetch := b.Node("fetch").Service("fetch")
@@ -28,7 +27,7 @@ func NewDag(name string) *Builder {
 }
 
 // NewGraph starts a flow whose nodes are connected by edges. A task begins at the first node,
-// unless Start names another one.
+// unless Start sets another node.
 func NewGraph(name string) *Builder {
 	return &Builder{definition: &definition.Definition{Name: name, Mode: string(flow.ModeGraph), Nodes: map[string]*definition.Node{}}}
 }
@@ -70,7 +69,7 @@ func (b *Builder) Timeout(d time.Duration) *Builder {
 // Shape sets the form of the input of handlers.
 func (b *Builder) Shape(s flow.Shape) *Builder { b.definition.InputShape = string(s); return b }
 
-// Result sets the key of shared that is the task's result, in graph mode.
+// Result sets the key of shared whose value is the task's result, in graph mode.
 func (b *Builder) Result(key string) *Builder { b.definition.Result = key; return b }
 
 // Start sets the node where a task of graph mode begins.
@@ -131,5 +130,5 @@ func (b *Builder) JSON() ([]byte, error) {
 	return json.Marshal(d)
 }
 
-// Schedule makes tasks start by the clock.
+// Schedule sets the schedule at which tasks start.
 func (b *Builder) Schedule(s definition.Schedule) *Builder { b.definition.Schedule = &s; return b }

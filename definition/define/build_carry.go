@@ -9,10 +9,10 @@ import (
 
 // Methods that define how a node and its units are carried out.
 
-// Service lets workers that offer the service carry it out.
+// Service lets workers that offer the service carry out the node.
 func (n *NodeBuilder) Service(name string) *NodeBuilder { n.n.Service = name; return n }
 
-// Func lets a function of the member carry it out.
+// Func lets a function of the member carry out the node.
 func (n *NodeBuilder) Func(name string) *NodeBuilder {
 	n.n.ExecType, n.n.Func = string(flow.ExecFunc), name
 	return n
@@ -27,10 +27,10 @@ func (n *NodeBuilder) Script(s flow.Script) *NodeBuilder {
 // Exec makes the member run a program of type process, python or container.
 func (n *NodeBuilder) Exec(e definition.ExecOf) *NodeBuilder { n.n.Exec = &e; return n }
 
-// ExecType sets how its jobs are delivered.
+// ExecType sets how the jobs of the node are delivered.
 func (n *NodeBuilder) ExecType(t flow.ExecType) *NodeBuilder { n.n.ExecType = string(t); return n }
 
-// Queue makes its jobs wait until a worker polls for them.
+// Queue makes the jobs of the node wait until a worker polls for them.
 func (n *NodeBuilder) Queue() *NodeBuilder {
 	if !n.b.isDag() {
 		return n.ExecType(flow.ExecQueue)
@@ -39,10 +39,10 @@ func (n *NodeBuilder) Queue() *NodeBuilder {
 	return n
 }
 
-// Direct makes its units complete through the API. For dags only.
+// Direct makes the units of the node complete through the API. For dags only.
 func (n *NodeBuilder) Direct() *NodeBuilder { n.n.Route = flow.RouteDirect; return n }
 
-// Deferred makes an attempt wait for the external jobs that its output names.
+// Deferred makes an attempt wait for the external jobs that the output of the node names.
 func (n *NodeBuilder) Deferred() *NodeBuilder { n.n.Deferred = true; return n }
 
 // Labels sets the labels that a worker must have.
@@ -51,7 +51,7 @@ func (n *NodeBuilder) Labels(labels ...string) *NodeBuilder { n.n.Labels = label
 // Weighted prefers the worker with the lowest load. For graphs only.
 func (n *NodeBuilder) Weighted() *NodeBuilder { n.n.WeightedByLoad = true; return n }
 
-// Visibility sets how long a worker may hold a queue job without a heartbeat.
+// Visibility sets how long a worker may hold a job of a queue without a heartbeat.
 func (n *NodeBuilder) Visibility(d time.Duration) *NodeBuilder {
 	n.n.VisibilityMS = n.milliseconds(d, "the visibility")
 	return n
@@ -75,13 +75,13 @@ func (n *NodeBuilder) Branches(execs ...definition.ExecSpec) *NodeBuilder {
 	return n
 }
 
-// Items sets how some items of a foreach, by Index, are carried out differently.
+// Items sets how some items of a foreach, given by Index, are carried out differently.
 func (n *NodeBuilder) Items(execs ...definition.ExecSpec) *NodeBuilder {
 	n.n.ForeachExecs = execs
 	return n
 }
 
-// Children sets how some children of a subflow, by Node, are carried out differently.
+// Children sets how some children of a subflow, given by Node, are carried out differently.
 func (n *NodeBuilder) Children(execs ...definition.ExecSpec) *NodeBuilder {
 	n.n.SubflowExecs = execs
 	return n
@@ -101,8 +101,8 @@ func (n *NodeBuilder) Failures(strategy string) *NodeBuilder {
 	return n
 }
 
-// OnError sets the effect of its failure if no error edge handles it: OnErrorFail or OnErrorFollow.
-// For graphs only.
+// OnError sets the effect of a failure of the node if no error edge handles the failure:
+// OnErrorFail or OnErrorFollow. For graphs only.
 func (n *NodeBuilder) OnError(word string) *NodeBuilder { n.n.OnError = word; return n }
 
 // Retry sets the total number of attempts, and the delay between them.
@@ -111,8 +111,8 @@ func (n *NodeBuilder) Retry(attempts int, delay time.Duration) *NodeBuilder {
 	return n
 }
 
-// Backoff doubles the delay each time, up to a maximum, with a random part of 0 to 1. It must
-// follow Retry.
+// Backoff doubles the delay after each attempt, up to a maximum. The random part of a delay is 0 to
+// 1. Backoff must follow Retry.
 func (n *NodeBuilder) Backoff(longest time.Duration, jitter float64) *NodeBuilder {
 	if n.n.Retry == nil {
 		n.b.recordError("node %q: Backoff belongs after Retry", n.key)
@@ -129,19 +129,19 @@ func (n *NodeBuilder) WorkersPerAttempt(most int, delay time.Duration) *NodeBuil
 	return n
 }
 
-// Timeout limits each attempt, for a nested flow the whole flow, and for a wait the wait.
+// Timeout limits each attempt. For a nested flow it limits the whole flow, and for a wait the wait.
 func (n *NodeBuilder) Timeout(d time.Duration) *NodeBuilder {
 	n.n.TimeoutMS = n.milliseconds(d, "the timeout")
 	return n
 }
 
-// Delay delays the start of its units. For dags only.
+// Delay delays the start of the units of the node. For dags only.
 func (n *NodeBuilder) Delay(d time.Duration) *NodeBuilder {
 	n.n.StartDelay = definition.DurationOf(d)
 	return n
 }
 
-// Compensate sets the node that undoes the completed units of this one when the task fails or is
+// Compensate sets the node that undoes the completed units of this node when the task fails or is
 // canceled.
 func (n *NodeBuilder) Compensate(by *NodeBuilder) *NodeBuilder {
 	n.n.Compensate = n.b.keyOf(by, "the node that undoes %q", n.key)

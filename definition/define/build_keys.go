@@ -21,8 +21,8 @@ func (b *Builder) Rate(limit int, per time.Duration, key Ref) *Builder {
 	return b
 }
 
-// Priority sets the priority of its tasks, and of nodes without their own, among requests that wait
-// for the same key.
+// Priority sets the priority of the tasks of the flow among requests that wait for the same key. It
+// also applies to nodes without a priority of their own.
 func (b *Builder) Priority(p int) *Builder { setPriority(&b.definition.KeyFields, p); return b }
 
 // Keys sets all fields about keys.
@@ -42,7 +42,7 @@ func (n *NodeBuilder) Rate(limit int, per time.Duration, key Ref) *NodeBuilder {
 	return n
 }
 
-// Priority sets the priority of its attempts among requests that wait for the same key.
+// Priority sets the priority of the attempts of the node among requests that wait for the same key.
 func (n *NodeBuilder) Priority(p int) *NodeBuilder { setPriority(&n.n.KeyFields, p); return n }
 
 // Keys sets all fields about keys.

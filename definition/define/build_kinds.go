@@ -22,7 +22,7 @@ func (b *Builder) Node(key string) *NodeBuilder {
 	return &NodeBuilder{b: b, key: key, n: n}
 }
 
-// Choice adds a node that decides by its first case that is true, see Case and Otherwise. For
+// Choice adds a node that decides by the first case that is true. See Case and Otherwise. For
 // graphs only.
 func (b *Builder) Choice(key string) *NodeBuilder { return b.Node(key).Kind(flow.KindChoice) }
 
@@ -66,8 +66,8 @@ func (b *Builder) Approval(key string, decision Ref) *NodeBuilder {
 	return b.Node(key).Kind(flow.KindApproval).Params(map[string]Ref{"approval_key": decision})
 }
 
-// Subflow adds a node to a graph with a nested flow of either mode. Branch does the same in a flow
-// of either mode.
+// Subflow adds a node with a nested flow of either mode to a graph. Branch adds such a node to a
+// flow of either mode.
 func (b *Builder) Subflow(key string, inside *Builder) *NodeBuilder { return b.Branch(key, inside) }
 
 // Branch adds a node with a nested flow.
@@ -86,8 +86,8 @@ func (b *Builder) Branch(key string, inside *Builder) *NodeBuilder {
 	return n
 }
 
-// Published adds a node with a published flow inside. Publishing this flow embeds the newest
-// version of that one.
+// Published adds a node with a published flow inside. Publishing the outer flow embeds the newest
+// version of the published flow.
 func (b *Builder) Published(key, slug string) *NodeBuilder {
 	n := b.addNested(key)
 	n.n.Flow = &definition.Inner{Name: slug}
@@ -114,5 +114,5 @@ func containsDefinition(d, other *definition.Definition) bool {
 	return false
 }
 
-// Output adds the node of a dag whose output is that of the flow.
+// Output adds the node of a dag whose output is the output of the flow.
 func (b *Builder) Output(key string) *NodeBuilder { return b.Node(key).Kind(flow.KindOutput) }

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// NodeBuilder defines a node. Its methods return it, so that they can be chained.
+// NodeBuilder defines a node. Its methods return the NodeBuilder, so that calls can be chained.
 type NodeBuilder struct {
 	b   *Builder
 	key string
@@ -19,7 +19,7 @@ type NodeBuilder struct {
 // Kind sets the kind of the node.
 func (n *NodeBuilder) Kind(k flow.Kind) *NodeBuilder { n.n.Kind = string(k); return n }
 
-// Params sets the params of the node; an object.
+// Params sets the params of the node, which must be an object.
 func (n *NodeBuilder) Params(v any) *NodeBuilder { n.n.Params = n.marshalValue("params", v); return n }
 
 // Then adds an edge to another node for all actions, and returns that node. For graphs only.
@@ -39,7 +39,7 @@ func (n *NodeBuilder) On(action string, next *NodeBuilder) *NodeBuilder {
 	return n
 }
 
-// After makes it depend on other nodes. For dags only.
+// After makes the node depend on other nodes. For dags only.
 func (n *NodeBuilder) After(nodes ...*NodeBuilder) *NodeBuilder {
 	for _, other := range nodes {
 		n.n.DependsOn = append(n.n.DependsOn, n.b.keyOf(other, "a node before %q", n.key))
@@ -47,38 +47,39 @@ func (n *NodeBuilder) After(nodes ...*NodeBuilder) *NodeBuilder {
 	return n
 }
 
-// Called sets a name in addition to the key. For dags only.
+// Called sets a name of the node in addition to the key. For dags only.
 func (n *NodeBuilder) Called(name string) *NodeBuilder { n.n.Name = name; return n }
 
-// Returns sets the type of its handler's output: a text such as "int", or a value that describes
-// the type. For dags only.
+// Returns sets the type of the output of the node's handler: a text such as "int", or a value that
+// describes the type. For dags only.
 func (n *NodeBuilder) Returns(v any) *NodeBuilder {
 	n.n.OutputType = n.marshalValue("output_type", v)
 	return n
 }
 
-// Always runs it also after nodes that failed or were skipped. For dags only.
+// Always makes the node run also after nodes that failed or were skipped. For dags only.
 func (n *NodeBuilder) Always() *NodeBuilder { n.n.RunOn = "always"; return n }
 
-// Each gives it a unit for each item of a list. For dags only.
+// Each makes the node have a unit for each item of a list. For dags only.
 func (n *NodeBuilder) Each(items Ref) *NodeBuilder {
 	n.eachOf().Items = definition.Source{Ref: string(items)}
 	return n
 }
 
-// EachOf gives it a unit for each item of the list that a service returns. For dags only.
+// EachOf makes the node have a unit for each item of the list that a service returns. For dags
+// only.
 func (n *NodeBuilder) EachOf(service string) *NodeBuilder {
 	n.eachOf().Items = definition.Source{Handler: definition.Handler{Service: service}}
 	return n
 }
 
-// Times gives it the given number of units. For dags only.
+// Times makes the node have the given number of units. For dags only.
 func (n *NodeBuilder) Times(count int) *NodeBuilder {
 	n.eachOf().Count = definition.Source{Number: count, Literal: true}
 	return n
 }
 
-// TimesOf gives it the number of units that a reference contains. For dags only.
+// TimesOf makes the node have the number of units that a reference contains. For dags only.
 func (n *NodeBuilder) TimesOf(count Ref) *NodeBuilder {
 	n.eachOf().Count = definition.Source{Ref: string(count)}
 	return n
@@ -87,7 +88,7 @@ func (n *NodeBuilder) TimesOf(count Ref) *NodeBuilder {
 // EachOnError sets the effect of a failed unit: fail_fast, collect or continue. For dags only.
 func (n *NodeBuilder) EachOnError(word string) *NodeBuilder { n.eachOf().OnError = word; return n }
 
-// Concurrency limits the units in flight. For dags only.
+// Concurrency sets the maximum number of units in flight. For dags only.
 func (n *NodeBuilder) Concurrency(most int) *NodeBuilder { n.eachOf().Concurrency = most; return n }
 
 func (n *NodeBuilder) eachOf() *definition.EachOf {
@@ -97,22 +98,22 @@ func (n *NodeBuilder) eachOf() *definition.EachOf {
 	return n.n.Each
 }
 
-// If runs it only if its input contains a pattern. For dags only.
+// If makes the node run only if its input contains a pattern. For dags only.
 func (n *NodeBuilder) If(pattern any) *NodeBuilder {
 	n.whenOf().If = n.marshalValue("when.if", pattern)
 	return n
 }
 
-// IfNot runs it only if its input does not contain a pattern. For dags only.
+// IfNot makes the node run only if its input does not contain a pattern. For dags only.
 func (n *NodeBuilder) IfNot(pattern any) *NodeBuilder {
 	n.whenOf().IfNot = n.marshalValue("when.if_not", pattern)
 	return n
 }
 
-// When runs it only if a CEL expression is true. For dags only.
+// When makes the node run only if a CEL expression is true. For dags only.
 func (n *NodeBuilder) When(cel string) *NodeBuilder { n.whenOf().Expr = cel; return n }
 
-// SkipIf asks a service whether to skip it. For dags only.
+// SkipIf asks a service whether the node is skipped. For dags only.
 func (n *NodeBuilder) SkipIf(service string) *NodeBuilder {
 	n.whenOf().Cond = &definition.Handler{Service: service}
 	return n
@@ -125,17 +126,17 @@ func (n *NodeBuilder) whenOf() *definition.When {
 	return n.n.When
 }
 
-// Shape sets the form of its handler's input. For dags only.
+// Shape sets the form of the input of the node's handler. For dags only.
 func (n *NodeBuilder) Shape(s flow.Shape) *NodeBuilder { n.n.InputShape = string(s); return n }
 
-// Skipping sets the effect on dependents when it is skipped. For dags only.
+// Skipping sets the effect on dependents when the node is skipped. For dags only.
 func (n *NodeBuilder) Skipping(m flow.SkipMode) *NodeBuilder { n.n.SkipMode = string(m); return n }
 
-// Exhausted sets the effect of its last failed attempt: SkipFail, SkipOptional or SkipPropagate.
-// For dags only.
+// Exhausted sets the effect of the last failed attempt of the node: SkipFail, SkipOptional or
+// SkipPropagate. For dags only.
 func (n *NodeBuilder) Exhausted(m flow.SkipMode) *NodeBuilder { n.n.Exhausted = string(m); return n }
 
-// milliseconds returns a duration in milliseconds, see Builder.milliseconds.
+// milliseconds returns a duration in milliseconds. See Builder.milliseconds.
 func (n *NodeBuilder) milliseconds(d time.Duration, field string) int64 {
 	return n.b.milliseconds(d, fmt.Sprintf("node %q: %s", n.key, field))
 }

@@ -11,8 +11,8 @@ import (
 // references.
 type Ref string
 
-// Param returns a reference to the params of the task; in a graph the params of the node are
-// included.
+// Param returns a reference to the params of the task. In a graph, the reference also sees the
+// params of the node.
 func Param(path ...string) Ref { return refTo("$params", path) }
 
 // Shared returns a reference to the shared state of a graph, which nodes and signals write to.
@@ -30,8 +30,9 @@ func refTo(root string, path []string) Ref {
 	return Ref(strings.Join(append([]string{root}, path...), "."))
 }
 
-// Output returns a reference to the node's output, or to a part of it, for later nodes. In a graph
-// it also writes the output to shared: to the key that To names, else to the node's key.
+// Output returns a reference to the node's output, or to a part of the output, for later nodes. In
+// a graph, Output also makes the node write its output to shared: to the key that To names,
+// otherwise to the node's key.
 func (n *NodeBuilder) Output(path ...string) Ref {
 	if n.b.isDag() {
 		return refTo("$deps."+n.key, path)
@@ -61,7 +62,7 @@ func (n *NodeBuilder) FromField(field string, ref Ref) *NodeBuilder {
 // FromExpr makes the value of a CEL expression the node's input. For dags only.
 func (n *NodeBuilder) FromExpr(cel string) *NodeBuilder { n.n.Prep.Expr = cel; return n }
 
-// FromService lets a service make the input of a branch. For dags only.
+// FromService lets a service build the input of a branch. For dags only.
 func (n *NodeBuilder) FromService(name string) *NodeBuilder {
 	n.n.Prep.Handler = definition.Handler{Service: name}
 	return n
@@ -73,7 +74,8 @@ func (n *NodeBuilder) Input(field string, v any) *NodeBuilder {
 	return n.bindInput(field, definition.Binding{Const: n.marshalValue("inputs."+field, v)})
 }
 
-// InputFrom sets a field of the input to the value of a reference, which must exist. For dags only.
+// InputFrom sets a field of the input to the value of a reference. The value must exist. For dags
+// only.
 func (n *NodeBuilder) InputFrom(field string, ref Ref) *NodeBuilder {
 	return n.bindInput(field, definition.Binding{Ref: string(ref)})
 }
@@ -86,7 +88,7 @@ func (n *NodeBuilder) bindInput(field string, b definition.Binding) *NodeBuilder
 	return n
 }
 
-// Static sets an object that is the base of a merged input; the task's input and the outputs of
+// Static sets an object that is the base of a merged input. The task's input and the outputs of
 // dependencies overwrite its fields. For dags only.
 func (n *NodeBuilder) Static(v any) *NodeBuilder {
 	n.n.DagNode.Input = n.marshalValue("input", v)

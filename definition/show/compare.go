@@ -22,7 +22,7 @@ const (
 )
 
 // Compare pairs the visits of two tasks by scope, node and visit, in the order of the first task. A
-// visit that only the other task has follows the one that came before it there.
+// visit that only the second task has comes after the visit that precedes it in the second task.
 func Compare(one, other []flow.Visit) []Pair {
 	there := make(map[flow.Address]*flow.Visit, len(other))
 	known := make(map[flow.Address]bool, len(one))

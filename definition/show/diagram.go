@@ -114,7 +114,7 @@ func (g *Scope) firstKeys() (keys []string) {
 	return keys
 }
 
-// drawUndoEdges draws edges from nodes to their compensations.
+// drawUndoEdges draws edges from nodes to their compensating nodes.
 func (a *planDrawer) drawUndoEdges(g *Scope, ids, closing map[string]int) {
 	for _, n := range g.Nodes {
 		if to, ok := closing[n.Compensate]; ok {

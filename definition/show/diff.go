@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// The changed part of a flow (Change.Kind).
+// Values of Change.Kind: the changed part of a flow.
 const (
 	ChangedFlow  = "flow"
 	ChangedInput = "input"
@@ -20,15 +20,15 @@ const (
 	ChangedEdge  = "edge"
 )
 
-// The kind of change (Change.Change).
+// Values of Change.Change.
 const (
 	Added   = "added"
 	Removed = "removed"
 	Changed = "changed"
 )
 
-// Change is a difference between two plans that their authors made. A difference in a node that the
-// compiler added is reported for the node that it was added for.
+// Change is a difference between two plans that their authors made. If the compiler added a node
+// for another node, a difference in the added node is reported for the other node.
 type Change struct {
 	Kind, Change string
 	Scope        string // scope of the plan
@@ -135,7 +135,7 @@ func propertiesOf(schema json.RawMessage) map[string]string {
 	return all
 }
 
-// diffScope compares the nodes of a scope; nil is a scope without nodes.
+// diffScope compares the nodes of a scope. A nil scope has no nodes.
 func (d *planDiffer) diffScope(path string, old, new *flow.PlanScope) {
 	old, new = cmp.Or(old, &flow.PlanScope{}), cmp.Or(new, &flow.PlanScope{})
 	if path != "" && old.Nodes != nil && new.Nodes != nil {
@@ -194,7 +194,7 @@ func (d *planDiffer) addOneSided(at Change, how, field, side, text string) {
 	d.addChange(at, how, field, "", text)
 }
 
-// madeFor returns the node that the compiler added s for; "" if an author wrote s.
+// madeFor returns the node for which the compiler added s. It returns "" if an author wrote s.
 func madeFor(s scopedNode) string {
 	if s.n.Dag == nil || s.n.Dag.For < 0 {
 		return ""
@@ -227,7 +227,7 @@ func (d *planDiffer) diffNode(at Change, was, is scopedNode) {
 // planEdge is an edge for an action, or a dependency on a node that must end first.
 type planEdge struct{ action, to string }
 
-// afterText is the field name of a dependency of dag mode.
+// afterText is the field name of a dependency in dag mode.
 const afterText = "after"
 
 func edgesOf(s scopedNode) (edges []planEdge) {
@@ -245,8 +245,8 @@ func edgesOf(s scopedNode) (edges []planEdge) {
 	return edges
 }
 
-// diffEdges compares the edges of a node. If both plans have an edge for the same action, it counts
-// as changed.
+// diffEdges compares the edges of a node. If both plans have an edge for the same action, the edge
+// counts as changed.
 func (d *planDiffer) diffEdges(at Change, was, is []planEdge) {
 	for _, e := range was {
 		i := slices.IndexFunc(is, func(other planEdge) bool { return other.action == e.action && e.action != afterText })

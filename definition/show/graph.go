@@ -24,7 +24,7 @@ type GraphScope struct {
 	Path         string
 	Mode         flow.Mode
 	Start        string
-	Node         int // index of the enclosing node; -1 = none
+	Node         int // index of the enclosing node; -1 if there is none
 	First, Nodes int
 }
 
@@ -37,7 +37,7 @@ type GraphNode struct {
 	Service string
 	Tries   string // retry settings in words
 	Path    string // its key after those of the enclosing nodes, as in the text of the definition
-	Inside  string // path of the inner scope; "" = none
+	Inside  string // path of the inner scope; "" if there is none
 }
 
 // Kinds of edges.
@@ -47,13 +47,13 @@ const (
 	EdgeCompensation = "compensation" // compensation of the node
 )
 
-// GraphEdge leads from one node to another; To -1 ends the scope.
+// GraphEdge leads from one node to another. If To is -1, the edge ends the scope.
 type GraphEdge struct {
 	From, To int
 	Kind     string
 	Action   string
 	When     string // condition, for an edge of a choice
-	Always   bool   // dag mode: the node runs regardless of how the other one ends
+	Always   bool   // dag mode: the node runs regardless of how the dependency ends
 }
 
 // GraphOf returns the graph of a plan.
@@ -131,8 +131,8 @@ func (g *Graph) addEdges(of *flow.PlanScope, n *flow.PlanNode, index int, at map
 	}
 }
 
-// addUndoEdges adds edges from nodes to their compensations; first is the index of the first
-// compensation.
+// addUndoEdges adds edges from nodes to their compensating nodes. first is the index of the first
+// compensating node.
 func (g *Graph) addUndoEdges(first int) {
 	by := map[string]int{}
 	for i := first; i < len(g.Nodes); i++ {
@@ -145,8 +145,8 @@ func (g *Graph) addUndoEdges(first int) {
 	}
 }
 
-// Origin returns the path, in the text of the definition, of the node itself or of the node that it
-// was added for.
+// Origin returns a path in the text of the definition: of the node itself, or of the node for which
+// the compiler added this node.
 func (n *GraphNode) Origin() string {
 	if n.For == "" {
 		return n.Path

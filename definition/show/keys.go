@@ -6,7 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// permitsOf describes the permits that a task or an attempt needs before it starts; nil if none.
+// permitsOf describes the permits that a task or an attempt needs before it starts. It returns nil
+// if no permit is needed.
 func permitsOf(k *flow.Keys) []string {
 	if k == nil {
 		return nil

@@ -22,7 +22,7 @@ func Differences(old, new *flow.Plan) []string {
 	return append(list, graphDifferences("", old.Closing, new.Closing)...)
 }
 
-// graphDifferences returns the differences of a scope; nil is a scope without nodes.
+// graphDifferences returns the differences of a scope. A nil scope has no nodes.
 func graphDifferences(prefix string, old, new *flow.PlanScope) (list []string) {
 	old, new = cmp.Or(old, &flow.PlanScope{}), cmp.Or(new, &flow.PlanScope{})
 	if prefix != "" {
@@ -109,7 +109,7 @@ var graphAspects = []shapeAspect[*flow.PlanScope]{
 	{name: "inputs", textOf: func(g *flow.PlanScope) string { return string(g.Inputs.Schema()) }, equal: expr.Equal},
 }
 
-// modeOf returns the mode of a scope; "" if it has no nodes.
+// modeOf returns the mode of a scope, or "" if the scope has no nodes.
 func modeOf(g *flow.PlanScope) string {
 	if g.Nodes == nil {
 		return ""
@@ -294,7 +294,7 @@ func compactText(v json.RawMessage) string {
 	return string(v)
 }
 
-// asJSON returns the JSON of a value; "" if that is {}.
+// asJSON returns the JSON of a value, or "" if the JSON is {}.
 func asJSON(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {

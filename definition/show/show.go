@@ -41,7 +41,7 @@ type Node struct {
 	Key       string        `json:"key"`
 	Kind      flow.Kind     `json:"kind"`
 	Handler   string        `json:"handler,omitempty"`       // carrier of its jobs, such as queue:paint
-	For       string        `json:"generated_for,omitempty"` // the node that the compiler added it for
+	For       string        `json:"generated_for,omitempty"` // the node for which this node was added
 	After     []string      `json:"after,omitempty"`         // dag mode: its dependencies
 	Always    bool          `json:"always,omitempty"`
 	When      string        `json:"when,omitempty"` // its conditions
@@ -61,7 +61,7 @@ type Node struct {
 	note string // purpose of a node that runs after everything else
 }
 
-// Edge leads to the next node; To "" ends the scope.
+// Edge leads to the next node. If To is "", the edge ends the scope.
 type Edge struct {
 	Action string `json:"action"`
 	To     string `json:"to"`
@@ -71,7 +71,7 @@ type Edge struct {
 
 func (e *Edge) labelText() string { return e.Action + withPrefix(" when ", e.When) }
 
-// Ghost reports whether the compiler added the node for another one.
+// Ghost reports whether the compiler added the node for another node.
 func (n *Node) Ghost() bool { return n.For != "" || n.Kind == flow.KindJoin }
 
 // Plan returns the view of a plan under a name.
@@ -205,7 +205,7 @@ func nodeOf(n *flow.PlanNode) *Node {
 	return v
 }
 
-// handlerOf returns the carrier of a node's jobs; "" if it has none.
+// handlerOf returns the carrier of a node's jobs, or "" if the node has none.
 func handlerOf(n *flow.PlanNode) string {
 	switch n.Kind {
 	case flow.KindExecutor, flow.KindParallel, flow.KindForeach, flow.KindFanout:

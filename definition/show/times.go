@@ -12,7 +12,7 @@ import (
 // profile.
 type Times struct {
 	Attempts           int     `json:"attempts,omitempty"` // attempts per unit, if more than one
-	WaitMS             int64   `json:"wait_ms,omitempty"`  // before the second attempt
+	WaitMS             int64   `json:"wait_ms,omitempty"`  // wait before the second attempt
 	MaxWaitMS          int64   `json:"max_wait_ms,omitempty"`
 	Exponential        bool    `json:"exponential,omitempty"` // each wait is twice the previous one
 	Jitter             float64 `json:"jitter,omitempty"`
