@@ -17,7 +17,8 @@ type inputBinding struct {
 	ref   *outputRef
 }
 
-// readInputs reads the arguments of a task, and compares them with the types it declares.
+// readInputs reads the arguments of a task, and compares them with the types that the task
+// declares.
 func (t *task) readInputs() {
 	p, has := t.getObject("inputs")
 	if !has {
@@ -56,8 +57,8 @@ func (t *task) readInputs() {
 	}
 }
 
-// typedChain warns about missing types: of a task that a typed task depends on, and of a task that
-// depends on a typed one.
+// typedChain warns about missing types: of a task on which a typed task depends, and of a task that
+// depends on a typed task.
 func (t *task) typedChain() {
 	for _, d := range t.deps {
 		if t.inType != nil && d.outType == nil && !t.hasField(d, "output_type", "output") {
@@ -70,7 +71,7 @@ func (*task) hasField(of *task, fields ...string) bool {
 	return slices.ContainsFunc(fields, func(f string) bool { _, has := of.getField(f); return has })
 }
 
-// readBinding reads one argument; nil if it is invalid.
+// readBinding reads one argument. It returns nil if the argument is invalid.
 func (t *task) readBinding(m expr.Member, wanted *orkType, at *definition.Place) *inputBinding {
 	p := textPart{t.reader, at, m.Value}
 	value, constant := expr.Field(m.Value, "const")

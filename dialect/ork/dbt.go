@@ -27,7 +27,7 @@ type dbtModel struct {
 	at      *definition.Place // place of the import
 }
 
-// The dbt executors. Models are run.
+// The dbt executors. dbtRun executes models.
 const (
 	dbtRun      = "dbt"
 	dbtTest     = "dbt-test"
@@ -213,7 +213,7 @@ func (t *task) dbtLine(command dbtCommand, config textPart) json.RawMessage {
 	return listOf(line)
 }
 
-// textOrTexts returns a list of texts, or a single text as a list.
+// textOrTexts returns a list of texts. A single text becomes a list.
 func (p textPart) textOrTexts(name string) []string {
 	if v, _ := p.getField(name); expr.KindOf(v) == expr.KindString {
 		return []string{p.getText(name)}

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// taskSecret is a secret in a variable, or in a file that a variable names.
+// taskSecret is a secret that a task gets in a variable, or in a file that a variable names.
 type taskSecret struct{ variable, name, file string }
 
 // toDefinition returns the secret in the form of a definition.
@@ -55,7 +55,7 @@ func (t *task) addSecret(p textPart, variable, file string) {
 	t.secrets = append(t.secrets, taskSecret{variable, name, file})
 }
 
-// readSecrets reads the secrets in files. The path of such a file applies only inside an image.
+// readSecrets reads the secrets in files. The path of such a file is a path inside an image.
 func (t *task) readSecrets() {
 	list, _ := t.getKind("secrets", expr.KindArray)
 	elements, _ := expr.Elements(list)
@@ -97,8 +97,8 @@ func variableOf(name string) string {
 	return variable
 }
 
-// translateTemplates replaces Ork's references by ours: {{ task.field }} is an output of the task,
-// which becomes a dependency.
+// translateTemplates replaces Ork's references by references of a definition. {{ task.field }} is
+// an output of the task, which becomes a dependency.
 func (t *task) translateTemplates() {
 	for i, m := range t.variables {
 		text, isText := expr.String(m.Value)
@@ -112,7 +112,7 @@ func (t *task) translateTemplates() {
 	}
 }
 
-// escapeRefs escapes text for a variable that may contain our references.
+// escapeRefs escapes text for a variable that may contain references of a definition.
 func escapeRefs(text string) string { return strings.ReplaceAll(text, "${", "$${") }
 
 func (t *task) translateTemplate(text string, at *definition.Place) string {
@@ -136,7 +136,7 @@ func (t *task) translateTemplate(text string, at *definition.Place) string {
 	}
 }
 
-// variableRef returns our reference for a reference of Ork in a variable.
+// variableRef returns the reference of a definition for a reference of Ork in a variable.
 func (t *task) variableRef(text string, at *definition.Place) string {
 	ref := t.readTaskRefAt(at, text)
 	switch {

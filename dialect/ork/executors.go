@@ -12,8 +12,8 @@ func (t *task) readLibrary() {
 	t.refuseFields(library, "command", "module", "function", "job", "image")
 }
 
-// readWorker reads a task for an Ork worker. Its files are at the worker, so they are not checked
-// here.
+// readWorker reads a task for an Ork worker. The files of the task are at the worker, so they are
+// not checked here.
 func (t *task) readWorker() {
 	t.url = t.getText("worker")
 	if t.assignedWorker != nil {
@@ -79,7 +79,7 @@ func cloudRunJob(job string, config, env json.RawMessage) json.RawMessage {
 	return exec.toJSON()
 }
 
-// startedBy makes a starter start the job of a node.
+// startedBy sets the fields of a node whose job is started by the given starter.
 func startedBy(o *jsonObject, starter string, exec json.RawMessage) {
 	var params jsonObject
 	params.putField("exec", exec)

@@ -19,12 +19,12 @@ const (
 
 // Beside is a file beside workflows.
 type Beside struct {
-	Name string // its name in messages; "" = there is no file
+	Name string // name of the file in messages; "" if there is no file
 	Text []byte
 }
 
-// IsBeside reports whether a file is one of the files beside workflows: it has such a name, and no
-// tasks or nodes.
+// IsBeside reports whether a file is one of the files beside workflows. Such a file has one of
+// their names, and no tasks or nodes.
 func IsBeside(name string, text []byte) bool {
 	if !slices.Contains([]string{SettingsFile, WorkersFile, LocationsFile}, name) {
 		return false
@@ -58,7 +58,7 @@ type besideFile struct {
 	*definition.Reporter
 }
 
-// readBeside reads a file below the root; the result is empty if the file does not exist.
+// readBeside reads a file below the root. The result is empty if the file does not exist.
 func (r *reader) readBeside(name string) (f Beside) {
 	if r.Files == nil {
 		return f

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// acceptsField reports whether the task's executor uses a field that most executors do not.
+// acceptsField reports whether the task's executor uses a field that most executors ignore.
 func (t *task) acceptsField(field string) bool {
 	switch field {
 	case "config":
@@ -60,8 +60,8 @@ func (t *task) readImageConfig() {
 	}
 }
 
-// readResources reads the resource limits of a task, its own or those of its worker. Small numbers
-// of cpu are processors; numbers from 100 on are thousandths of one.
+// readResources reads the resource limits of a task, or those of its worker. A cpu below 100 is a
+// number of processors; a cpu from 100 on is in thousandths of a processor.
 func (t *task) readResources() {
 	p, _ := t.getObject("resources")
 	p.refuseUnknown("cpu", "memory")

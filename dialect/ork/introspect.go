@@ -59,7 +59,7 @@ type functionSet struct {
 type functionSignature struct {
 	params      []objectField // in the order written; nil = a type without a name in workflow files
 	required    []string
-	takesOthers bool // it accepts further parameters
+	takesOthers bool // the function accepts further parameters
 	out         *orkType
 }
 
@@ -105,7 +105,8 @@ func (r *reader) readSignature(raw json.RawMessage) *functionSignature {
 	return f
 }
 
-// readKnownType reads a type of a function's signature; nil = there is no name for it.
+// readKnownType reads a type of a function's signature. It returns nil if the type has no name in
+// workflow files.
 func (r *reader) readKnownType(raw json.RawMessage) *orkType {
 	if expr.KindOf(raw) == expr.KindNull {
 		return nil
@@ -145,8 +146,8 @@ func (f *functionSet) functionNames() []string {
 	return names
 }
 
-// takesWhole reports whether a function gets all inputs of its task as one argument: it has a
-// single parameter, and no input has the name of that.
+// takesWhole reports whether a function gets all inputs of its task as one argument. This is the
+// case if the function has a single parameter and no input has the name of that parameter.
 func takesWhole(f *functionSignature, bindings []inputBinding) bool {
 	return len(f.params) == 1 && !f.takesOthers && !slices.ContainsFunc(bindings,
 		func(b inputBinding) bool { return b.name == f.params[0].name })

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// systems are the other systems that run tasks, through a starter that not every member has. The
+// systems are the other systems that run tasks, through a starter that only some members have. The
 // starter gets its settings in the params, like workers.
 var systems = map[string]string{cloudRun: "Cloud Run", kubernetes: "Kubernetes"}
 

@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// MaxName is the largest length in bytes of the name of a workflow or a task.
+// MaxName is the maximum length in bytes of the name of a workflow or a task.
 const MaxName = 128
 
-// CheckName rejects invalid names of workflows: names are parts of URLs.
+// CheckName rejects invalid names of workflows. Names are parts of URLs.
 func CheckName(name string) error {
 	switch {
 	case strings.TrimSpace(name) == "":
@@ -57,8 +57,8 @@ func (k nodeKeys) addKey(name string) (key, another string) {
 	}
 }
 
-// findTask finds the task at the beginning of a reference: the longest matching name. rest is the
-// path after it.
+// findTask finds the task at the beginning of a reference. If several names match, the longest name
+// applies. rest is the path after the name.
 func (r *reader) findTask(text string) (t *task, rest string) {
 	for end := len(text); end > 0; end = strings.LastIndexByte(text[:end], '.') {
 		if t := r.byName[text[:end]]; t != nil {

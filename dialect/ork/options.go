@@ -49,8 +49,8 @@ func (t *task) readOptions() {
 	}
 }
 
-// readPythonConfig reads the interpreter of a function, and how many of its processes are kept
-// warm.
+// readPythonConfig reads the interpreter of a function, and the number of its processes that are
+// kept warm.
 func (t *task) readPythonConfig() {
 	p, _ := t.getObject("config")
 	p.refuseUnknown("python", "warm")

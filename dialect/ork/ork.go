@@ -14,7 +14,7 @@ import (
 // Workflow is a translated workflow of Ork.
 type Workflow struct {
 	Name       string
-	Schedule   json.RawMessage // cron expression or object, as written; nil = none
+	Schedule   json.RawMessage // cron expression or object, as written; nil if there is none
 	Tasks      []Task          // in the order written
 	Definition json.RawMessage // the definition; nil if there is an error
 
@@ -30,7 +30,7 @@ type Task struct {
 
 // Options are the inputs of a translation besides the text.
 type Options struct {
-	Root string // folder of the relative paths of tasks; "" = that of the server
+	Root string // folder of the relative paths of tasks; "" for the server's folder
 	// reports whether a file exists at a path below the root, or at an absolute one; nil = not
 	// checked
 	Exists func(path string) bool
@@ -59,7 +59,7 @@ func Is(text []byte) bool {
 	})
 }
 
-// NameOf returns the name in the text of a workflow; "" if there is none.
+// NameOf returns the name in the text of a workflow, or "" if there is none.
 func NameOf(text []byte) string {
 	raw, _ := definition.Read(text)
 	field, _ := expr.Field(raw, "name")
@@ -88,8 +88,8 @@ func Translate(text []byte, o Options) (*Workflow, definition.Problems) {
 	return w, problems
 }
 
-// InItsWords converts problems of the definition to problems of the workflow: with the names of its
-// tasks, and with positions in its text for fields that both have.
+// InItsWords converts problems of the definition to problems of the workflow. The problems get the
+// names of the workflow's tasks. Fields that the workflow also has get their position in its text.
 func (w *Workflow) InItsWords(problems definition.Problems) definition.Problems {
 	named := make(definition.Problems, len(problems))
 	for i, p := range problems {

@@ -90,7 +90,7 @@ func (p textPart) getTexts(name string) []string {
 	return list
 }
 
-// getCount returns a whole number with a minimum; nil if it is absent.
+// getCount returns a whole number with a minimum. It returns nil if the field is absent.
 func (p textPart) getCount(name string, least int) *int {
 	v, has := p.getKind(name, expr.KindNumber)
 	if !has {
@@ -105,7 +105,8 @@ func (p textPart) getCount(name string, least int) *int {
 	return &n
 }
 
-// getSeconds returns a time in seconds, possibly with a fraction; nil if it is absent.
+// getSeconds returns a time in seconds, possibly with a fraction. It returns nil if the field is
+// absent.
 func (p textPart) getSeconds(name string) *float64 {
 	v, has := p.getKind(name, expr.KindNumber)
 	if !has {

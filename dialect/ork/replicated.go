@@ -10,7 +10,7 @@ import (
 // task_1 and so on.
 const Replicated = "task"
 
-// readReplicated reads the form without a graph: one job that runs several times in parallel.
+// readReplicated reads the form without a graph: one job with several parallel instances.
 func (r *reader) readReplicated(p textPart) *Workflow {
 	p.refuseUnknown("name", "description", "job_name", "project", "region", "executor", "task_count")
 	r.name = r.workflowName(p)

@@ -17,7 +17,7 @@ type orkSettings struct {
 // executorOf is an executor with a name in ork.yaml.
 type executorOf struct {
 	textPart
-	kind   string // a built-in one, or MODULE:CLASS
+	kind   string // a built-in executor, or MODULE:CLASS
 	config json.RawMessage
 }
 
@@ -88,7 +88,7 @@ func (p textPart) idleSettings() {
 }
 
 // EnvFile returns the file with variables for development that a text of ork.yaml names, relative
-// to ork.yaml; "" = none.
+// to ork.yaml. It returns "" if the text names none.
 func EnvFile(text []byte) string {
 	raw, _ := definition.Read(text)
 	named, _ := expr.Field(raw, "env_file")

@@ -35,20 +35,20 @@ type task struct {
 	count, items    *outputRef      // parallel and foreach
 	concurrency     *int
 	inType, outType *orkType
-	unchecked       bool // its output is not checked against its type
+	unchecked       bool // the output is not checked against its type
 	variables       []expr.Member
 	secrets         []taskSecret
-	resources       json.RawMessage // its resource limits; nil = none given
-	report          string          // source of its status; "" = its exit code
+	resources       json.RawMessage // resource limits of the task; nil if there are none
+	report          string          // source of the status of the task; "" for its exit code
 	// how many seconds its worker may take to start, and be silent
 	startTimeout, heartbeatTimeout *float64
 	assignedWorker                 *workerOf  // nil if no worker is named
-	image                          execFields // nil if it has no image of its own
-	model                          *dbtModel  // nil if it is not a dbt model
-	dir                            string     // folder below the root where it runs
+	image                          execFields // nil if the task has no image of its own
+	model                          *dbtModel  // nil if the task is not a dbt model
+	dir                            string     // folder below the root where the task runs
 	// variables with the settings of a Python class; nil if it is not one
 	custom  execFields
-	options execFields // settings for running its program
+	options execFields // settings for running the program of the task
 }
 
 func (t *task) depNames() []string {
@@ -177,7 +177,7 @@ func (t *task) readRetry() {
 	}
 }
 
-// The names of executors in files, which we also use.
+// Names of executors in files, which definitions also use.
 const (
 	process   = "process"
 	python    = "python"
@@ -191,7 +191,7 @@ const (
 
 var executors = []string{process, python, library, container, worker, cloudRun, kubernetes, dbtRun, dbtTest, dbtSeed, dbtSnapshot}
 
-// canonicalExecutor returns the name that we use for an executor.
+// canonicalExecutor returns the name of an executor in definitions.
 func canonicalExecutor(word string) string {
 	switch word {
 	case "shell":
@@ -223,7 +223,7 @@ func (t *task) readExecutor() {
 	}
 }
 
-// readKind reads the settings of an executor, which has one of our names or a name of ork.yaml.
+// readKind reads the settings of an executor with a name that definitions or ork.yaml use.
 func (t *task) readKind(called string, named *executorOf) {
 	switch word := t.executor; word {
 	case process:
@@ -259,7 +259,7 @@ func (t *task) readKind(called string, named *executorOf) {
 	}
 }
 
-// readNone reads a task that names no executor: other fields determine it.
+// readNone reads a task that names no executor. Other fields determine the executor.
 func (t *task) readNone() {
 	_, image := t.getField("image")
 	switch _, written := t.getField("executor"); {

@@ -64,7 +64,7 @@ func (t *orkType) String() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// typeSet holds the aliases of a workflow. An alias in progress has no type yet.
+// typeSet holds the aliases of a workflow. An alias that is being read has no type yet.
 type typeSet map[string]*typeAlias
 
 type typeAlias struct {
@@ -112,7 +112,7 @@ func (r *reader) resolveAlias(a *typeAlias) *orkType {
 	return a.is
 }
 
-// readType reads a type expression; nil if it is invalid.
+// readType reads a type expression. It returns nil if the expression is invalid.
 func (r *reader) readType(raw json.RawMessage, at *definition.Place) *orkType {
 	switch expr.KindOf(raw) {
 	case expr.KindString:
@@ -215,14 +215,14 @@ func (t *task) typeField(name, other string) *orkType {
 	return nil
 }
 
-// isAssignable reports whether a value of one type fits where another type is wanted.
+// isAssignable reports whether a value of one type is allowed where another type is wanted.
 func isAssignable(is, wanted *orkType) bool { return fitsIn(is, wanted, strictScalar) }
 
 func strictScalar(is, wanted string) bool {
 	return is == wanted || is == "datetime_utc" && wanted == "datetime_tz"
 }
 
-// fitsIn is like isAssignable, with its own comparison of scalars.
+// fitsIn is like isAssignable, but with the given comparison of scalars.
 func fitsIn(is, wanted *orkType, scalar func(is, wanted string) bool) bool {
 	switch {
 	case is == nil || wanted == nil:
@@ -272,6 +272,6 @@ func (t *orkType) toDefinition() json.RawMessage {
 	return o.toJSON()
 }
 
-// nativeTypes are our names of scalars.
+// nativeTypes maps scalars to their names in definitions.
 var nativeTypes = map[string]string{"str": "text", "int": "int", "float": "number", "bool": "bool", "date": "date",
 	"datetime_notz": "datetime_notz", "datetime_tz": "datetime_tz", "datetime_utc": "datetime_utc"}

@@ -13,14 +13,14 @@ import (
 // workerSet holds the contents of workers.yaml.
 type workerSet struct {
 	byName        map[string]*workerOf
-	defaultWorker *workerOf // for tasks that name none; nil = none
+	defaultWorker *workerOf // for tasks that name no worker; nil if there is none
 }
 
 // workerOf holds the settings and limits of a worker for the tasks that name it.
 type workerOf struct {
 	textPart
 	name         string
-	url          string // URL of a worker that is called
+	url          string // URL at which the worker is called
 	timeout      *float64
 	cpu, memory  json.RawMessage
 	account      string          // service account of Kubernetes jobs
@@ -86,8 +86,8 @@ func (t *task) findWorker() {
 	}
 }
 
-// readWorkerConfig takes the settings of the worker that the task lacks. A worker that the task
-// itself names has priority over defaults.
+// readWorkerConfig takes the settings of the worker that the task lacks. If the task itself names
+// the worker, the worker's settings have priority over defaults.
 func (t *task) readWorkerConfig() {
 	w := t.assignedWorker
 	if w == nil {
@@ -115,7 +115,7 @@ func (t *task) readWorkerConfig() {
 	}
 }
 
-// warnUnused reports once for each field that it is not applied.
+// warnUnused warns once about each of the given fields that is set. why is the text of the warning.
 func (w *workerOf) warnUnused(why string, fields ...string) {
 	for _, field := range fields {
 		if _, has := w.getField(field); has && !w.warnedFields[field] {
@@ -125,8 +125,8 @@ func (w *workerOf) warnUnused(why string, fields ...string) {
 	}
 }
 
-// timeLimit returns the time limit of a task: its own, that of the workflow, or that of the default
-// worker.
+// timeLimit returns the time limit of a task: the limit of the task, of the workflow, or of the
+// default worker.
 func (t *task) timeLimit() *float64 {
 	own := firstSet(t.timeout, t.defaults.timeout)
 	if t.assignedWorker == nil {

@@ -1,5 +1,5 @@
-// Package pocketflow converts the rows that PocketFlow's scheduler has stored of a task, and of its
-// node runs, to our events. A task that has not ended continues from there.
+// Package pocketflow converts rows of PocketFlow's scheduler, a task and its node runs, to events
+// of Troupe. A task that has not ended continues from there.
 //
 // Promises: equal rows give equal events. The state of the events has the status, the shared values
 // and the node of the task's row, whatever the runs contain. A run is converted completely or not
@@ -60,7 +60,7 @@ func Tell(version string, plan *flow.Plan, t Task, runs []Run) (*History, error)
 	return h, err
 }
 
-// runsError is the reason why runs cannot be converted.
+// runsError is the reason why some runs cannot be converted.
 type runsError struct{ reason string }
 
 func (u *runsError) Error() string { return u.reason }
@@ -159,7 +159,7 @@ func (b *historyBuilder) emitSharedChanges(changes map[string]json.RawMessage) {
 	}
 }
 
-// finishTask ends the task, or places it where it was.
+// finishTask ends the task, or moves it to its current node.
 func (b *historyBuilder) finishTask(runs []Run) error {
 	t, s := b.task, b.history.State
 	switch t.Status {
@@ -194,7 +194,7 @@ func failureText(t *Task, runs []Run) string {
 	return "failed"
 }
 
-// moveToNode places an unfinished task at a node. Without runs, its path there is unknown.
+// moveToNode moves an unfinished task to a node. Without runs, its path to that node is unknown.
 func (b *historyBuilder) moveToNode(node string, told bool) error {
 	root := b.history.State.Root
 	switch {
@@ -235,7 +235,7 @@ var null = json.RawMessage("null")
 
 func toMillis(seconds int64) int64 { return seconds * 1000 }
 
-// parseObject returns nil if the text is not a JSON object.
+// parseObject parses a JSON object. It returns nil if the text is not a JSON object.
 func parseObject(text string) (fields map[string]json.RawMessage) {
 	if json.Unmarshal([]byte(text), &fields) != nil {
 		return nil
@@ -243,7 +243,8 @@ func parseObject(text string) (fields map[string]json.RawMessage) {
 	return fields
 }
 
-// parseValue returns nil for null, and a JSON string for text that is not JSON.
+// parseValue returns a JSON value. It returns nil for null, and a JSON string for text that is not
+// JSON.
 func parseValue(text string) json.RawMessage {
 	switch raw := bytes.TrimSpace([]byte(text)); {
 	case len(raw) == 0 || string(raw) == "null":

@@ -12,7 +12,7 @@ import (
 type nodeVisit struct {
 	node   *flow.PlanNode
 	runs   []Run
-	next   string // the next node
+	next   string // next node
 	isLast bool   // no visit follows
 }
 
@@ -55,7 +55,7 @@ func (b *historyBuilder) isUnfinished() bool {
 	return false
 }
 
-// visitLength returns how many consecutive runs belong to one visit.
+// visitLength returns the number of consecutive runs that belong to one visit.
 func visitLength(n *flow.PlanNode, runs []Run) int {
 	switch n.Kind {
 	case flow.KindExecutor:
@@ -66,7 +66,7 @@ func visitLength(n *flow.PlanNode, runs []Run) int {
 			i++
 		}
 		if i < len(runs) && runs[i].Node == n.Key && runs[i].Attempt > 0 {
-			i++ // the run of all units together
+			i++ // run for all units together
 		}
 		return max(i, 1)
 	case flow.KindSubflow:
@@ -75,7 +75,7 @@ func visitLength(n *flow.PlanNode, runs []Run) int {
 	return 1
 }
 
-// countRuns counts the runs that belong to the first one's node and visit.
+// countRuns counts the runs that belong to the node and visit of the first run.
 func countRuns(runs []Run, belongs func(i int) bool) int {
 	i := 1
 	for i < len(runs) && runs[i].Node == runs[0].Node && runs[i].Attempt > 0 && belongs(i) {
@@ -92,7 +92,7 @@ func isNextRun(n *flow.PlanNode, a, b *Run) bool {
 	return nextChild(n, a) == b.Branch
 }
 
-// nextChild returns the node after a child that has succeeded; "" = the end.
+// nextChild returns the node after a child that has succeeded, or "" at the end.
 func nextChild(n *flow.PlanNode, r *Run) string {
 	child := n.Sub.Nodes[r.Branch]
 	if child == nil {
@@ -104,8 +104,8 @@ func nextChild(n *flow.PlanNode, r *Run) string {
 	return child.Edges["default"]
 }
 
-// isOngoing reports whether the last visit is unfinished. Its work is then repeated, except the
-// attempts of an executor.
+// isOngoing reports whether the last visit is unfinished. The work of an unfinished visit is
+// repeated, except the attempts of an executor.
 func (b *historyBuilder) isOngoing(v *nodeVisit) bool {
 	r := &v.runs[len(v.runs)-1]
 	if v.node.Key != b.task.Node {
@@ -208,7 +208,7 @@ func (b *historyBuilder) emitExecutor(v *nodeVisit) error {
 	return nil
 }
 
-// emitAttempts converts the attempts of a step's only unit. more reports that another attempt
+// emitAttempts converts the attempts of a step's only unit. more means that another attempt
 // follows.
 func (b *historyBuilder) emitAttempts(step flow.Event, runs []Run, more bool) {
 	for i := range runs {
@@ -223,7 +223,7 @@ func (b *historyBuilder) emitAttempts(step flow.Event, runs []Run, more bool) {
 	}
 }
 
-// emitAttempt converts one attempt; again is the time of the next one.
+// emitAttempt converts one attempt. again is the time of the next attempt.
 func (b *historyBuilder) emitAttempt(step flow.Event, unit, number int, r *Run, again int64) {
 	step.Unit, step.Attempt = unit, number
 	begun := step
@@ -238,7 +238,7 @@ func (b *historyBuilder) emitAttempt(step flow.Event, unit, number int, r *Run, 
 	b.emitEvent(step, runEndedAt(r))
 }
 
-// actionOf returns the action of an executor's run, which the run does not contain.
+// actionOf returns the action of an executor's run. The run itself does not contain the action.
 func actionOf(n *flow.PlanNode, r *Run) string {
 	switch {
 	case r.Status != "ok":
@@ -297,8 +297,8 @@ func itemInputs(parts []Run, n int) json.RawMessage {
 	return text
 }
 
-// emitUnitRuns converts the runs of units. Branches of the same name shared one run, or the result
-// of one of them.
+// emitUnitRuns converts the runs of units. Branches of the same name share one run, or the result
+// of one run.
 func (b *historyBuilder) emitUnitRuns(v *nodeVisit, step flow.Event, parts []Run, total int) error {
 	st := b.history.State.Root.Step
 	done := make([]bool, total)
@@ -327,7 +327,7 @@ func (b *historyBuilder) emitUnitRuns(v *nodeVisit, step flow.Event, parts []Run
 	return nil
 }
 
-// emitSubflow converts the children of a visit, and then its end, which has no run.
+// emitSubflow converts the children of a visit, and then the end of the visit, which has no run.
 func (b *historyBuilder) emitSubflow(v *nodeVisit) error {
 	first, last := &v.runs[0], v.runs[len(v.runs)-1]
 	step := b.enterStep(v.node.Key, nil, 0, toMillis(first.StartedAt))

@@ -20,7 +20,7 @@ type reader struct {
 	problems definition.Problems
 }
 
-// maxProblems is how many problems of a project are reported.
+// maxProblems is the maximum number of reported problems of a project.
 const maxProblems = 200
 
 // reportError reports an error at a place in a file.
@@ -45,7 +45,7 @@ func (r *reader) readText(name string) (text []byte, found bool) {
 	return text, err == nil
 }
 
-// maxRead is how many bytes of models of a project are read.
+// maxRead is the maximum number of bytes of models that are read in a project.
 const maxRead = 256 << 20
 
 // sourceFile is a text with references.
@@ -82,7 +82,7 @@ func (r *reader) scanFiles(l projectLayout) *Project {
 	return p
 }
 
-// eachFile calls f with each file in some folders, which need not exist.
+// eachFile calls f with each file in some folders. A folder that does not exist has no files.
 func (r *reader) eachFile(folders []string, f func(file string)) {
 	for _, folder := range folders {
 		begin := path.Join(r.folder, folder)

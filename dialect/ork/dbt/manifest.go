@@ -16,7 +16,7 @@ import (
 // Manifest is the file, relative to the project, to which dbt writes the contents of a project.
 const Manifest = "target/manifest.json"
 
-// maxManifest is how many bytes of it are read.
+// maxManifest is the maximum number of bytes that are read of a manifest.
 const maxManifest = 256 << 20
 
 // manifestNode is a node of a manifest.
@@ -32,8 +32,8 @@ type manifestNode struct {
 	} `json:"depends_on"`
 }
 
-// readManifest returns the project that dbt has parsed; nil if there is no manifest, or if it is
-// unreadable.
+// readManifest returns the project that dbt has parsed. It returns nil if there is no manifest, or
+// if the manifest is unreadable.
 func (r *reader) readManifest(l projectLayout) *Project {
 	name := path.Join(r.folder, l.target, "manifest.json")
 	file, err := r.files.Open(name)
@@ -52,8 +52,8 @@ func (r *reader) readManifest(l projectLayout) *Project {
 	return p
 }
 
-// eachNode reads the nodes of a manifest singly: in a large project, the manifest holds many times
-// as many bytes of other data.
+// eachNode reads the nodes of a manifest one by one. In a large project, most bytes of the manifest
+// are other data.
 func eachNode(from io.Reader, each func(key string, n *manifestNode)) error {
 	d := json.NewDecoder(from)
 	if err := openObject(d); err != nil {
@@ -138,8 +138,8 @@ func modelOf(n *manifestNode) *Model {
 	return m
 }
 
-// dottedPath returns the path of a model in the form of its task name; nameOf returns its last
-// part.
+// dottedPath returns the path of a model in the form of its task name. nameOf returns the last part
+// of that path.
 func dottedPath(file string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(file, path.Ext(file)), "/", ".")
 }

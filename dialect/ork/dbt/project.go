@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/expr"
 )
 
-// File is the file that every dbt project has.
+// File is the name of the configuration file of every dbt project.
 const File = "dbt_project.yml"
 
 // Project is a dbt project.
@@ -22,7 +22,7 @@ type Project struct {
 	nodes map[string]*buildNode // everything that dbt builds, by the name that references use
 }
 
-// Model is a model of the project itself, not of its packages.
+// Model is a model of the project, without the models of its packages.
 type Model struct {
 	Name string // the name for dbt's selection of models
 	Path string // folders and name, separated by dots: marts.core.dim_customers
@@ -30,14 +30,14 @@ type Model struct {
 	node *buildNode
 }
 
-// buildNode is anything that dbt builds: a model, including those of packages, a seed or a
-// snapshot.
+// buildNode is anything that dbt builds: a seed, a snapshot, or a model of the project or of a
+// package.
 type buildNode struct {
 	model *Model // nil if it is not a model of the project
 	needs []string
 }
 
-// Read reads the project in a folder. It returns nil without problems if there is none.
+// Read reads the project in a folder. It returns nil without problems if the folder has no project.
 func Read(files fs.FS, folder string) (*Project, definition.Problems) {
 	r := &reader{files: files, folder: folder}
 	l, found := r.readLayout()
@@ -109,7 +109,7 @@ func matchParts(wanted, parts []string) bool {
 	})
 }
 
-// Before returns the chosen models that must be built before m, even if other models stand between.
+// Before returns the chosen models that must be built before m, directly or through other models.
 // In a cycle, m itself is among them.
 func (p *Project) Before(m *Model, chosen func(*Model) bool) (before []*Model) {
 	seen := map[*buildNode]bool{}
@@ -134,7 +134,7 @@ func (p *Project) Before(m *Model, chosen func(*Model) bool) (before []*Model) {
 
 // projectLayout holds the folders of a project's parts.
 type projectLayout struct {
-	name                     string // "" if only dbt knows it
+	name                     string // name of the project; "" if only dbt knows the name
 	models, seeds, snapshots []string
 	target                   string
 }
@@ -161,7 +161,7 @@ func (r *reader) readLayout() (l projectLayout, found bool) {
 	return l, raw != nil
 }
 
-// readFolders returns the folders that a field names, otherwise dbt's default.
+// readFolders returns the folders that a field names, or the given default folder.
 func readFolders(raw []byte, said *definition.Reporter, field, otherwise string) (list []string) {
 	named, has := expr.Field(raw, field)
 	if !has {

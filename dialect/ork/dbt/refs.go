@@ -7,7 +7,7 @@ import (
 
 // modelRef is a reference to a node that dbt builds.
 type modelRef struct {
-	project, name string // project is "" if none is named
+	project, name string // project is "" if the reference names none
 	line, column  int
 }
 
@@ -20,13 +20,13 @@ type refFault struct {
 // scanResult holds the parts that were found in a text.
 type scanResult struct {
 	refs      []modelRef
-	snapshots []string // names of snapshots that it defines
+	snapshots []string // names of snapshots that the text defines
 	faults    []refFault
 }
 
-// finder scans SQL text with Jinja templates; only the templates matter. As in dbt, a template
+// finder scans SQL text with Jinja templates. Only the templates matter. As in dbt, a template
 // inside an SQL comment, such as `-- depends_on: {{ ref('x') }}`, is a reference. A template inside
-// a Jinja comment or string is not.
+// a Jinja comment or string is not a reference.
 type finder struct {
 	scanResult
 	text string
@@ -96,8 +96,8 @@ func (f *finder) skipRaw(begin int) {
 	}
 }
 
-// readTemplate reads a template to its end. It returns the words that are not in strings and not
-// parts of others.
+// readTemplate reads a template to its end. It returns the words outside strings that are not parts
+// of other words.
 func (f *finder) readTemplate(begin, end string) (words []string) {
 	start, depth := f.at, 0
 	for f.at += len(begin); f.at < len(f.text); {
@@ -187,7 +187,7 @@ func (f *finder) acceptToken(what string) bool {
 	return true
 }
 
-// readQuoted reads a string; its opening quote comes next.
+// readQuoted reads a string. The next character must be its opening quote.
 func (f *finder) readQuoted() (text string, closed bool) {
 	var b strings.Builder
 	quote := f.text[f.at]
@@ -216,7 +216,7 @@ func (f *finder) addFault(at int, msg string) {
 }
 
 // lineColumn returns the line and column of a byte, from 1. It continues from the previous call, so
-// that many calls together cost one pass over the text.
+// many calls together need a single pass over the text.
 func (f *finder) lineColumn(at int) (line, column int) {
 	if at < f.counted {
 		f.counted, f.line, f.column = 0, 1, 1

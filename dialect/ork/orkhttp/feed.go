@@ -15,8 +15,8 @@ import (
 )
 
 // transitionFeed sends every transition of every run to its listeners. It follows the journals of
-// runs, which any member can do, wherever their tasks are. Without listeners it does nothing. A
-// slow listener is disconnected, because the others do not wait for it.
+// runs, so any member can send the transitions of all members' runs. Without listeners it does
+// nothing. A slow listener is disconnected, so that other listeners do not wait.
 type transitionFeed struct {
 	d         *dialect
 	mu        sync.Mutex
@@ -36,7 +36,7 @@ const (
 	feedRuns    = 10000 // runs that are followed at once
 	feedPause   = 200 * time.Millisecond
 	feedPage    = 200
-	feedPatient = 10 * time.Second // time for one message to be read
+	feedPatient = 10 * time.Second // maximum time for sending one message to a listener
 )
 
 // serveSocket upgrades a request. It ignores messages from the client.

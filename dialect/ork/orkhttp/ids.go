@@ -12,7 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/unitid"
 )
 
-// newRunID returns the id of a run. The same seed gives the same id; "" gives a random one.
+// newRunID returns the id of a run. The same seed gives the same id; an empty seed gives a random
+// id.
 func newRunID(seed string) string {
 	id := uuid.Must(uuid.NewV7())
 	if seed != "" {
@@ -25,7 +26,7 @@ func newRunID(seed string) string {
 var runSpace = uuid.MustParse("2d6f51f7-3f0e-5f0a-9a3c-6b0c0a0d9e11")
 
 // ofTasks is the prefix of ids of runs that were not started over these routes, such as by a
-// schedule. This dialect shows them without it.
+// schedule. This dialect shows these ids without the prefix.
 const ofTasks = "task-"
 
 // publicRunID returns the id of a run as clients of Ork know it: a UUID.
@@ -55,7 +56,7 @@ func (d *dialect) storedRunID(ctx context.Context, run string) string {
 	return id.String()
 }
 
-// checkRunID rejects an id that is neither a UUID nor one of ours.
+// checkRunID rejects an id that is not a UUID. The UUID may have the prefix ofTasks.
 func checkRunID(id string) error {
 	if _, err := uuid.Parse(strings.TrimPrefix(id, ofTasks)); err != nil {
 		return flow.Errorf(flow.Invalid, "the id %.60q is no UUID", id)

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// serveLogs returns the output of a task, each line with the stream that it came from. With follow
-// it continues until the task has ended.
+// serveLogs returns the output of a task, each line with its stream. With follow it continues until
+// the task has ended.
 func (d *dialect) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	l, err := d.logOf(r)
 	if err != nil {
@@ -43,11 +43,11 @@ type taskLog struct {
 	open    logSource // the source of a line that has not ended yet
 }
 
-// logSource is a stream of an attempt; the zero value is none.
+// logSource is a stream of an attempt. The zero value means no stream.
 type logSource struct{ job, stream string }
 
-// matchesAttempt reports whether an attempt is a requested one. This is unknown for an attempt that
-// started after the task was read, if the requested one has not started.
+// matchesAttempt reports whether an attempt is a requested attempt. If the requested attempt has
+// not started, this is unknown for attempts that started after the task was read.
 func (l *taskLog) matchesAttempt(a flow.Address) (yes, known bool) {
 	switch all := l.of.attempts; {
 	case a.Scope != "" || a.Node != l.of.key || a.Unit != l.of.unit:
@@ -70,7 +70,8 @@ func (d *dialect) logOf(r *http.Request) (*taskLog, error) {
 	return &taskLog{run: d.runID(r), of: t, attempt: attempt}, nil
 }
 
-// findLogTask returns the task that a request names, and the attempt; 0 = all.
+// findLogTask returns the task that a request names, and the attempt. The attempt is 0 for all
+// attempts.
 func (d *dialect) findLogTask(ctx context.Context, r *http.Request) (*runTask, int, error) {
 	id, name := d.runID(r), r.PathValue("name")
 	h, err := d.Reader.History(ctx, id)
@@ -101,7 +102,7 @@ func (d *dialect) findLogTask(ctx context.Context, r *http.Request) (*runTask, i
 // logParts is the number of chunks of a log that are read at once.
 const logParts = 32
 
-// writeNew writes the lines after those written before.
+// writeNew writes the lines that were not written before.
 func (l *taskLog) writeNew(ctx context.Context, w io.Writer) error {
 	for {
 		parts, err := l.store.ReadLog(ctx, persistence.LogFilter{Task: l.run, After: l.after, Limit: logParts})
@@ -128,8 +129,8 @@ func (l *taskLog) writeNew(ctx context.Context, w io.Writer) error {
 	}
 }
 
-// writePart writes lines with their streams. A line without an end continues with the next chunk of
-// its stream, and is ended when another stream prints: long lines are stored in pieces.
+// writePart writes lines with their streams. Long lines are stored in pieces: a line without an end
+// continues with the next chunk of its stream. The line is ended when another stream prints.
 func (l *taskLog) writePart(w io.Writer, p *persistence.LogPart) error {
 	var b strings.Builder
 	if p.Oldest {

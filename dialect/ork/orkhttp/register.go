@@ -116,7 +116,7 @@ func (d *dialect) inspectProgram(ctx context.Context, p *flow.Program) (s ork.Si
 	return s, json.Unmarshal(said, &s)
 }
 
-// fileIn reports whether a file is below a root. Files elsewhere are never reported, so that a
+// fileIn reports whether a file below a root exists. Files elsewhere are never reported, so that a
 // caller cannot find out which files the server has.
 func fileIn(path, root string) bool {
 	if !filepath.IsAbs(path) {
@@ -133,14 +133,14 @@ func fileIn(path, root string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isBelow reports whether a path is a folder or something in it.
+// isBelow reports whether a path is the folder or is inside the folder.
 func isBelow(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
-// sameElsewhere returns the workflow with the root of its newest version, if that makes the two
-// equal.
+// sameElsewhere returns the workflow with the root of its newest version, if that makes the
+// workflow equal to that version.
 func (d *dialect) sameElsewhere(ctx context.Context, f *persistence.Flow, text []byte, here string,
 	w *ork.Workflow, problems definition.Problems) (*ork.Workflow, definition.Problems, error) {
 	v, err := d.Store.FindVersion(ctx, f.ID, 0)
@@ -178,7 +178,7 @@ func rootIn(definition []byte) (string, bool) {
 	return "", false
 }
 
-// rootOf returns the folder of a workflow, which must be inside the server's.
+// rootOf returns the folder of a workflow, which must be inside the server's folder.
 func (d *dialect) rootOf(path string) (string, error) {
 	// any folder is allowed
 	if d.Programs == nil || d.Root == "" && (path == "" || filepath.IsAbs(path)) {

@@ -85,8 +85,8 @@ func runOf(row *persistence.TaskRow) runItem {
 	return r
 }
 
-// startedAt returns when a run began to run. That is its creation, unless its flow limits how many
-// runs may do so at once.
+// startedAt returns when a run began to run. This is its creation time, unless its flow limits the
+// number of runs at once.
 func (d *dialect) startedAt(ctx context.Context, row *persistence.TaskRow, status flow.TaskStatus) *wire.Time {
 	if status == flow.TaskPending {
 		return nil
@@ -129,8 +129,8 @@ type startRequest struct {
 	Key   string          `json:"idempotency_key"`
 }
 
-// newRunID returns the id of the run: the one that was sent, one derived from the key, or a random
-// one.
+// newRunID returns the id of the run: the id in the request, an id derived from the key, or a
+// random id.
 func (q *startRequest) newRunID(flowID string) (string, error) {
 	switch {
 	case q.RunID != "" && q.Key != "":

@@ -35,7 +35,7 @@ func timedBy(s *persistence.Schedule) workflowSchedule {
 	return workflowSchedule{textOrNull(cron), textOrNull(s.Spec.Timezone), s.Enabled, timeOrNull(s.NextSlot())}
 }
 
-// scheduleOf returns the schedule of a workflow; nil if it has none.
+// scheduleOf returns the schedule of a workflow, or nil if the workflow has no schedule.
 func (d *dialect) scheduleOf(ctx context.Context, f *persistence.Flow) (*persistence.Schedule, error) {
 	s, err := d.Store.Schedule(ctx, f.Slug)
 	switch {
@@ -111,13 +111,13 @@ func (d *dialect) changeSchedule(ctx context.Context, f *persistence.Flow, q *sc
 	if found != nil {
 		c.Spec, c.Params, c.Labels = found.Spec, found.Params, found.Labels
 		if found.Version == 0 {
-			c.Version = 0 // it was set by hand and stays so
+			c.Version = 0 // the schedule was set by hand and stays so
 		}
 	}
 	if isText {
 		c.Spec.Cron, c.Spec.EveryMS = cron, 0
 		if c.Spec.OrDefault().Cron == "" {
-			c.Spec.DST = "" // only for expressions
+			c.Spec.DST = "" // dst applies only to expressions
 		}
 	}
 	set, _, err := persistence.SetSchedule(ctx, d.Store, c)

@@ -37,7 +37,7 @@ func (d *dialect) sendCommand(w http.ResponseWriter, r *http.Request, cmd flow.C
 	return nil
 }
 
-// cancelRun cancels a run. Work in flight goes on, unless force ends it, too.
+// cancelRun cancels a run. Work in flight goes on, unless force is set, which also ends that work.
 func (d *dialect) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Force bool `json:"force"`
@@ -61,8 +61,8 @@ func (d *dialect) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// retryRun makes a run continue where it failed: with all failed tasks, or with one of them and the
-// tasks that depend on it.
+// retryRun makes a run continue where it failed. It retries all failed tasks, or a single one with
+// the tasks that depend on it.
 func (d *dialect) retryRun(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Task string `json:"task"`
@@ -90,7 +90,7 @@ func (d *dialect) retryRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// resetSince returns the tasks with a changed state. Those that a cancel cut short were shown as
+// resetSince returns the tasks with a changed state. Tasks that a cancel interrupted were shown as
 // canceled.
 func resetSince(before, after *flow.State) []string {
 	reset := []string{}
@@ -128,7 +128,7 @@ func (d *dialect) resumeTask(w http.ResponseWriter, r *http.Request) error {
 	return d.holdTask(w, r, func(a flow.Address) flow.Command { return flow.ReleaseStep{Address: a} })
 }
 
-// holdTask prevents a pending task from starting, or allows it again.
+// holdTask prevents a pending task from starting, or allows the start again.
 func (d *dialect) holdTask(w http.ResponseWriter, r *http.Request, command func(flow.Address) flow.Command) error {
 	id := r.PathValue("task")
 	run, node, unit, err := unitid.ParseTaskID(id)

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/unitid"
 )
 
-// runTask is a task of a run: a step, or a unit of a step with several.
+// runTask is a task of a run: a step, or a unit of a step with several units.
 type runTask struct {
 	ID            string          `json:"id"`
 	Name          string          `json:"name"`
@@ -52,8 +52,8 @@ type taskBuilder struct {
 	steps [][]runTask // by node
 }
 
-// tasksOf returns the tasks of a run in the order of its file; those of one step in order of their
-// indexes.
+// tasksOf returns the tasks of a run in the order of its file. Tasks of one step are in order of
+// their indexes.
 func tasksOf(h *flow.History) []runTask {
 	if h.State.Root == nil || h.State.Root.Plan.Dag == nil {
 		return []runTask{}
@@ -80,8 +80,8 @@ func tasksOf(h *flow.History) []runTask {
 
 func (t *taskBuilder) nodePlan(node int) *flow.PlanNode { return t.h.State.Root.Plan.Dag.List[node] }
 
-// beginStep creates the tasks of a step in their initial state. A step without units, or without
-// them so far, is one task.
+// beginStep creates the tasks of a step in their initial state. A step without units, or with units
+// that are not created yet, is one task.
 func (t *taskBuilder) beginStep(node int) {
 	plan, view := t.nodePlan(node), t.h.State.NodeView(node)
 	count := view.Units.Total
@@ -167,9 +167,9 @@ func (t *taskBuilder) logsOf(one *runTask) *string {
 	return &path
 }
 
-// beganAt returns when work on an attempt began; 0 if it has not. That time is stored for programs,
-// for externals, for workers that report by files, and for jobs that workers fetch. All other
-// attempts begin immediately.
+// beganAt returns when work on an attempt began, or 0 if it has not begun. That time is stored for
+// programs, for externals, for workers that report by files, and for jobs that workers fetch. All
+// other attempts begin immediately.
 func beganAt(r *flow.NodeRun) int64 {
 	switch here := r.Node.Exec.Type; {
 	case here == flow.ExecQueue:

@@ -45,7 +45,7 @@ type taskOf struct {
 	Executor  string   `json:"executor"`
 }
 
-// here is the value for project and region, which our servers do not have.
+// here is the value for project and region, which servers of Troupe do not have.
 const here = "local"
 
 func (d *dialect) listWorkflows(w http.ResponseWriter, r *http.Request) error {
@@ -101,7 +101,8 @@ func (d *dialect) describeWorkflow(ctx context.Context, f *persistence.Flow) (*w
 	return s, v, nil
 }
 
-// replicatedNode returns the only node of a workflow that is no graph; nil for other workflows.
+// replicatedNode returns the only node of a replicated workflow. It returns nil for other
+// workflows.
 func replicatedNode(p *flow.Plan) *flow.PlanNode {
 	if p.Profile != flow.ProfileOrk || p.Root.Dag == nil || len(p.Root.Dag.List) != 1 {
 		return nil
@@ -113,8 +114,8 @@ func replicatedNode(p *flow.Plan) *flow.PlanNode {
 	return nil
 }
 
-// jobOf returns the job name of a workflow that is no graph. Its tasks have it as an environment
-// variable.
+// jobOf returns the job name of a replicated workflow. Its tasks have the job name as an
+// environment variable.
 func jobOf(n *flow.PlanNode) string {
 	if p := n.Exec.Program; p != nil {
 		return p.Env["job_name"]
@@ -188,8 +189,8 @@ func (d *dialect) findFlow(ctx context.Context, name string) (*persistence.Flow,
 	return f, err
 }
 
-// deleteWorkflow deletes a workflow with its runs. A running run prevents that, unless it is
-// forced.
+// deleteWorkflow deletes a workflow with its runs. It refuses if a run is running, unless the
+// caller forces the deletion.
 func (d *dialect) deleteWorkflow(w http.ResponseWriter, r *http.Request) error {
 	f, err := d.findFlow(r.Context(), r.PathValue("name"))
 	if err != nil {

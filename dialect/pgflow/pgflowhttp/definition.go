@@ -8,13 +8,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pgDefinition is a definition in the form in which it was sent and in the stored form.
+// pgDefinition is a definition as it was sent and in the stored form.
 type pgDefinition struct {
 	written []byte // JSON or YAML
 	text    []byte // JSON, with its profile
 }
 
-// reading configures the parser: pgflow's words, and no fields without a meaning.
+// reading configures the parser: it accepts pgflow's words and rejects unknown fields.
 var reading = definition.Reading{Pgflow: true, Known: true}
 
 // readDefinition reads a definition from JSON, or from a text of JSON or YAML.

@@ -51,10 +51,10 @@ type Runs struct {
 	}
 }
 
-// Tell sends a run's events until it has ended: first a snapshot, then every event after it. With
-// the id of the last known event it sends the events after that one instead. For a run that has not
-// started, given by its future id, it sends all events. Before the stream is opened, an error
-// describes the fault of the request.
+// Tell sends a run's events until the run has ended: first a snapshot, then every later event. If
+// the caller sends the id of the last known event, Tell sends the events after that event instead.
+// For the future id of a run that has not started, it sends all events. An error describes the
+// fault of the request, before the stream is opened.
 func (r Runs) Tell(ctx context.Context, run, last string, to stream.Listener) error {
 	s := &pgStream{Runs: r, to: to, run: run}
 	if err := s.awaitStart(ctx, last); err != nil {
@@ -76,7 +76,7 @@ type pgStream struct {
 	to    stream.Listener
 	run   string
 	feed  pgFeed
-	read  int64 // rows up to this one are included in the feed's state
+	read  int64 // number of the last row that the feed's state includes
 	after stream.Position
 }
 
@@ -112,8 +112,8 @@ func (s *pgStream) newState(ctx context.Context) (*flow.State, error) {
 	return flow.NewState(s.run, plan), nil
 }
 
-// beginStream sends a snapshot, or moves to the position after the last known event. The stream of
-// a run that has ended is opened only with its first message.
+// beginStream sends a snapshot, or moves to the position after the last known event. If the run has
+// ended, the stream is opened only with its first message.
 func (s *pgStream) beginStream(ctx context.Context, last string) (err error) {
 	known := false
 	if s.after, known = stream.ParsePosition(last); !known {

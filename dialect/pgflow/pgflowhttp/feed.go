@@ -13,7 +13,7 @@ import (
 // its kind.
 type pgEvent map[string]any
 
-// eventName returns the name that subscribers listen to: the kind, and for events of a step also
+// eventName returns the name of the event for subscribers: the kind, and for events of a step also
 // the step.
 func (e pgEvent) eventName() string {
 	kind := e["event_type"].(string)

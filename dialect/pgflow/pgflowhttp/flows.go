@@ -38,16 +38,16 @@ const (
 	ensureMismatch   = "mismatch" // its shape is new, but the caller did not allow a change
 )
 
-// ensuring is a request to make a flow have a definition.
+// ensuring is a request to give a flow a definition.
 type ensuring struct {
 	slug   string
 	sent   pgDefinition
-	change bool // the flow may get another shape
+	change bool // the shape of the flow may change
 	strict bool // reject warnings
 }
 
-// handleEnsure makes a flow have a definition. Only the shape is compared. If times and tries alone
-// differ, new runs use the new ones and the result is still verified.
+// handleEnsure gives a flow a definition. Only the shape is compared. If only times and tries
+// differ, new runs use the new values and the result is still verified.
 func (p *pgflow) handleEnsure(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *pgflow) handleEnsure(w http.ResponseWriter, r *http.Request) error {
 	return p.writeEnsured(w, r, b, ensuring{slug: r.PathValue("slug"), change: change}, "definition", "allow_data_loss", "strict")
 }
 
-// createFlow is ensure for callers that name the flow in the body or in the definition.
+// createFlow is like handleEnsure, but the body or the definition names the flow.
 func (p *pgflow) createFlow(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -95,9 +95,9 @@ func (p *pgflow) writeEnsured(w http.ResponseWriter, r *http.Request, b *api.Bod
 	return nil
 }
 
-// ensureFlow compares and publishes. On one member, definitions of the same flow are ensured one
-// after the other: of several concurrent ones, the first creates the flow and the others find it.
-// If another member has published meanwhile, the comparison is repeated.
+// ensureFlow compares and publishes. A member handles definitions of the same flow one after the
+// other: the first creates the flow, and the others find it. If another member has published
+// meanwhile, the comparison is repeated.
 func (p *pgflow) ensureFlow(ctx context.Context, e ensuring) (*pgEnsured, error) {
 	turn := p.flowLock(e.slug)
 	turn.Lock()
@@ -111,7 +111,7 @@ func (p *pgflow) ensureFlow(ctx context.Context, e ensuring) (*pgEnsured, error)
 	return nil, flow.Errorf(flow.Busy, "others change the flow %.140q all the time: try again", e.slug)
 }
 
-// ensureTries is the number of comparisons while other callers publish.
+// ensureTries is the maximum number of comparisons while other callers publish.
 const ensureTries = 20
 
 func (p *pgflow) ensureOnce(ctx context.Context, e ensuring) (*pgEnsured, error) {
@@ -157,7 +157,7 @@ func (p *pgflow) ensureOnce(ctx context.Context, e ensuring) (*pgEnsured, error)
 	return answer, nil
 }
 
-// flowLock returns the lock of a flow, which a few other flows share.
+// flowLock returns the lock of a flow. Several flows may share a lock.
 func (p *pgflow) flowLock(slug string) *sync.Mutex {
 	return &p.ensureLocks[maphash.String(p.seed, slug)%uint64(len(p.ensureLocks))]
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// runID returns the run in a request's path. Ids chosen by callers are stored in one spelling.
+// runID returns the id of the run in a request's path. Ids chosen by callers are stored in one
+// spelling.
 func runID(r *http.Request) string {
 	text := r.PathValue("run")
 	if id, err := uuid.Parse(text); err == nil {
@@ -19,8 +20,8 @@ func runID(r *http.Request) string {
 	return text
 }
 
-// locateUnit resolves an address without a scope, in which the slug of a step identifies it. Steps
-// of a subflow are found in the run's history.
+// locateUnit resolves an address without a scope, in which the slug of a step identifies the step.
+// Steps of a subflow are found in the run's history.
 func (p *pgflow) locateUnit(ctx context.Context, run string, at flow.Address) (flow.Address, *flow.PlanNode, error) {
 	row, err := p.store.Task(ctx, run)
 	if err != nil {

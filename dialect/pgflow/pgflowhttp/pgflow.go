@@ -23,7 +23,7 @@ type pgflow struct {
 	store  api.Store
 	reader api.Reader
 	limits flow.Limits
-	secret func(name string) error // returns an error for a secret that programs do not get
+	secret func(name string) error // returns an error for a secret that programs may not get
 
 	// returns an error for a function that the member does not have
 	function func(name string) error
@@ -78,7 +78,7 @@ func (p *pgflow) Mount(s *api.Server) {
 	s.Claim("/flows", func(b *api.Body) bool { return b.Has("definition") }, p.withErrors(p.createFlow))
 }
 
-// pgflowError is the body of an error: a word for programs and a text for people.
+// pgflowError is the body of an error: a code for programs and a text for people.
 type pgflowError struct {
 	Error   string `json:"error"`
 	Message string `json:"message"`

@@ -99,10 +99,10 @@ type knownServices struct {
 	services []string
 }
 
-// maxKnown bounds the number of cached flows.
+// maxKnown is the maximum number of cached flows.
 const maxKnown = 1000
 
-// servicesOf returns the flow of a poll and the services it asks for. Without services these are
+// servicesOf returns the flow of a poll and its services. If the poll names no services, these are
 // all services that jobs of any version of the flow may need.
 func (p *pgflow) servicesOf(ctx context.Context, q wire.QueuePoll) (flowID string, services []string, err error) {
 	f, v, err := p.newestVersion(ctx, q.Flow)
@@ -152,7 +152,7 @@ func (p *pgflow) allServices(ctx context.Context, flowID string) ([]string, erro
 	return slices.Sorted(maps.Keys(all)), nil
 }
 
-// completeByID ends a task by the id from the answer to a poll.
+// completeByID ends a task, given by its id in the answer to a poll.
 func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -173,7 +173,7 @@ func (p *pgflow) completeByID(w http.ResponseWriter, r *http.Request) error {
 	return p.reportTask(w, r, run, report)
 }
 
-// extendByID extends the claim of such a task.
+// extendByID extends the claim of a task, given by its id in the answer to a poll.
 func (p *pgflow) extendByID(w http.ResponseWriter, r *http.Request) error {
 	b, err := api.ReadBody(r)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// pgRun is a run as this dialect shows it. Its status is started, completed or failed; only the
-// times show whether it is paused or cancelled.
+// pgRun is a run as this dialect shows it. Its status is started, completed or failed. Only the
+// times show whether the run is paused or cancelled.
 type pgRun struct {
 	RunID          string          `json:"run_id"`
 	FlowSlug       string          `json:"flow_slug"`
@@ -27,8 +27,8 @@ type pgRun struct {
 	CancelledAt    *wire.Time      `json:"cancelled_at"`
 }
 
-// Statuses of runs, steps and tasks in this dialect. A step also has the canonical created and
-// skipped.
+// Statuses of runs, steps and tasks in this dialect. Steps also have the statuses created and
+// skipped, with the same names as in the engine.
 const (
 	pgQueued    = "queued"
 	pgStarted   = "started"

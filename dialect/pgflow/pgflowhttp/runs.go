@@ -86,8 +86,8 @@ func (p *pgflow) writeStates(w http.ResponseWriter, r *http.Request, run string)
 	return nil
 }
 
-// getRun includes the tasks of each step only with ?tasks=true, because that reads the whole
-// journal.
+// getRun answers with a run. It includes the tasks of each step only with ?tasks=true, because that
+// reads the whole journal.
 func (p *pgflow) getRun(w http.ResponseWriter, r *http.Request) error {
 	run := runID(r)
 	if tasks, _ := strconv.ParseBool(r.URL.Query().Get("tasks")); !tasks {
@@ -131,8 +131,8 @@ func (p *pgflow) cancelRun(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// sendCommand sends a command to a run. It succeeds if the run is in the wanted state already and
-// has not ended.
+// sendCommand sends a command to a run. It also succeeds if the run is already in the wanted state
+// and has not ended.
 func (p *pgflow) sendCommand(w http.ResponseWriter, r *http.Request, cmd flow.Command, is func(*flow.State) bool) error {
 	run := runID(r)
 	_, refused := p.engine.Do(r.Context(), engine.Order{Task: run, Command: cmd})

@@ -63,7 +63,7 @@ func (p *pgflow) completeDirect(w http.ResponseWriter, r *http.Request) error {
 }
 
 // failTask fails a task of either route. A direct task is not retried, because only the caller
-// could repeat it.
+// could repeat the work.
 func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 	q, at, err := readReport(r)
 	if err != nil {
@@ -91,8 +91,8 @@ func (p *pgflow) failTask(w http.ResponseWriter, r *http.Request) error {
 	return p.reportTask(w, r, run, report)
 }
 
-// reportTask sends a report to a run and answers with the task. A direct task of a run that has
-// ended does not change, like any other.
+// reportTask sends a report to a run and answers with the task. For a direct task of a run that has
+// ended, the answer is the unchanged task.
 func (p *pgflow) reportTask(w http.ResponseWriter, r *http.Request, run string, report flow.Report) error {
 	out, err := p.engine.Do(r.Context(), engine.Order{Task: run, Command: report, Events: true})
 	if report.Scope == "" && api.Missing(err) { // the step may be inside a branch
@@ -126,8 +126,8 @@ func (p *pgflow) reportTask(w http.ResponseWriter, r *http.Request, run string, 
 		flow.Errorf(flow.Conflict, "step %.140q of run %.140q has no such task yet", report.Address.Step(), run))
 }
 
-// reportedBy returns a task with the data from the end of its attempt. The complete task is in its
-// history.
+// reportedBy returns a task with the data from the end of its attempt. The complete task is in the
+// run's history.
 func reportedBy(run string, e *flow.Event) pgReported {
 	r := pgReported{RunID: run, StepSlug: e.Address().Step(), TaskIndex: e.Unit, Attempts: e.Attempt, Output: json.RawMessage("null"),
 		LastWorkerID: textOrNull(e.Worker), Changed: true}
@@ -144,7 +144,7 @@ func reportedBy(run string, e *flow.Event) pgReported {
 	return r
 }
 
-// writeUnchanged answers with a task as it is, or with refusal if there is none.
+// writeUnchanged answers with a task as it is, or with the given refusal if there is no task.
 func (p *pgflow) writeUnchanged(w http.ResponseWriter, r *http.Request, run string, at flow.Address, refusal error) error {
 	h, err := p.reader.History(r.Context(), run)
 	if err != nil {

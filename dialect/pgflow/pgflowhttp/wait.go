@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Default and limit of the time of a wait.
+// Default and maximum of the time of a wait.
 const (
 	defaultWait = 5 * time.Minute
 	longestWait = time.Hour
@@ -21,8 +21,8 @@ const (
 // pgWait is the status that a caller waits for.
 type pgWait struct{ step, status string }
 
-// handleWait answers 200 when a run, or a step of it, has the status, 409 when it can no longer
-// reach it, and 408 when the time is up.
+// handleWait answers 200 when a run or step has the wanted status. It answers 409 when the status
+// has become impossible, and 408 when the time is up.
 func (p *pgflow) handleWait(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	want := pgWait{step: q.Get("step"), status: q.Get("status")}
@@ -82,7 +82,8 @@ func (q *pgWait) validateWait() error {
 	return nil
 }
 
-// awaitRun follows a run until it has the wanted status, can no longer reach it, or ctx ends.
+// awaitRun follows a run until it has the wanted status or can no longer reach it, or until ctx
+// ends.
 func (p *pgflow) awaitRun(ctx context.Context, s *flow.State, seq int64, want pgWait) (_ *flow.State, reached bool, err error) {
 	reached, over, err := want.checkState(s)
 	if reached || over || err != nil {

@@ -22,7 +22,7 @@ type File struct {
 	runs    map[string][]int64  // row ids, by task
 }
 
-// needed are the columns that a scheduler's database has in all releases.
+// needed contains the columns that a scheduler's database has in all releases.
 var needed = map[string][]string{
 	"flows":         {"id", "name"},
 	"flow_versions": {"id", "flow_id", "version", "definition_json"},
@@ -134,8 +134,8 @@ func (f *File) taskAt(ctx context.Context, row int64) (pocketflow.Task, error) {
 // runsAtOnce is the number of runs read by one query.
 const runsAtOnce = 500
 
-// runsOf returns the runs of a task in order of start, those of the same second in the order in
-// which they were stored. too is true if they exceed most bytes; then not all of them are read.
+// runsOf returns the runs of a task in order of start. Runs of the same second are in the order in
+// which they were stored. too is true if they exceed most bytes; in this case not all are read.
 func (f *File) runsOf(ctx context.Context, task string, most int) (runs []pocketflow.Run, too bool, err error) {
 	size := 0
 	for rows := range slices.Chunk(f.runs[task], runsAtOnce) {

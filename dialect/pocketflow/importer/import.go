@@ -15,13 +15,13 @@ import (
 
 // Options configures an import. The zero value is useful.
 type Options struct {
-	// Cluster is the name of the cluster that a PostgreSQL store belongs to or will belong to; "" =
-	// "troupe".
+	// Cluster is the name of the cluster to which a PostgreSQL store belongs or will belong; ""
+	// means troupe.
 	Cluster string
 	// DryRun reads only the file, and reports what would be imported into an empty store.
 	DryRun bool
 	Limits flow.Limits
-	// Lacks is called for everything that is not imported; nil = ignore.
+	// Lacks is called for each item that is not imported. A nil Lacks is ignored.
 	Lacks func(Lack)
 }
 
@@ -35,14 +35,14 @@ type Lack struct {
 // Count is the number of items of one kind.
 type Count struct {
 	Taken   int `json:"taken"`
-	There   int `json:"there"`   // imported before
-	Missing int `json:"missing"` // not imported
+	There   int `json:"there"`   // items that were imported before
+	Missing int `json:"missing"` // items that are not imported
 }
 
 // Report is the result of an import.
 type Report struct {
 	Flows, Versions, Tasks, Runs Count
-	Unfinished                   int // number of unfinished tasks among the imported ones
+	Unfinished                   int // number of unfinished tasks among the imported tasks
 	// end time of the imported task that ended first, in milliseconds; 0 = none has ended
 	Oldest int64
 }
@@ -69,14 +69,14 @@ type flowImporter struct {
 	store      persistence.Store
 	o          Options
 	report     *Report
-	me         string          // the incarnation that writes
-	now        int64           // by the store's clock
+	me         string          // incarnation of the importer, which writes
+	now        int64           // time by the store's clock
 	knownFlows map[string]bool // flows that exist in the store
 	batch      taskBatch
 }
 
-// lease is the time after which an import counts as dead. It is renewed with each version and each
-// batch.
+// lease is the time after which an import is considered dead. The lease is renewed with each
+// version and each batch.
 const lease = time.Minute
 
 // joinStore joins the store and makes sure that no other member is active.
@@ -152,7 +152,7 @@ func isStored[T any](i *flowImporter, ctx context.Context, id string,
 	return err == nil, err
 }
 
-// noFlows has no flows, because a scheduler's definitions do not name other flows.
+// noFlows is a source without flows, because a scheduler's definitions do not name other flows.
 type noFlows struct{ persistence.Flows }
 
 func (noFlows) FlowBySlug(context.Context, string) (*persistence.Flow, error) {
@@ -211,7 +211,7 @@ func (i *flowImporter) importVersion(ctx context.Context, v persistence.Version)
 	return i.flushBatch(ctx)
 }
 
-// prepareVersion prepares a definition as our routes for PocketFlow clients would.
+// prepareVersion prepares a definition in the same way as the routes for PocketFlow clients.
 func (i *flowImporter) prepareVersion(ctx context.Context, v persistence.Version,
 	text []byte) (ready *persistence.Prepared, why string, err error) {
 	switch {

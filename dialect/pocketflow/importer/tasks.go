@@ -24,7 +24,7 @@ const (
 type taskBatch struct {
 	commits   []persistence.Commit
 	histories []*pocketflow.History
-	runs      []int // number of runs that each of them has in the file
+	runs      []int // number of runs of each task in the file
 	bytes     int
 }
 
@@ -107,8 +107,8 @@ func (i *flowImporter) flushBatch(ctx context.Context) error {
 	return i.renewLease(ctx)
 }
 
-// commitEach writes all commits that can be written. It finds the refused ones by sending one task
-// at a time.
+// commitEach writes all commits that can be written. To find the refused commits, it writes one
+// task at a time.
 func (i *flowImporter) commitEach(ctx context.Context, commits []persistence.Commit) ([]error, error) {
 	answers, err := i.store.Commit(ctx, i.me, commits)
 	switch {

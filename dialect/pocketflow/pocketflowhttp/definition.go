@@ -11,9 +11,9 @@ import (
 )
 
 // definitionOf prepares a version from the YAML if there is some, otherwise from the JSON. It
-// rejects a definition that no task could run, with all its problems. The stored form is JSON: as
-// it was sent, or converted from the YAML, with the profile of this dialect's clients. slug is that
-// of the version's flow; "" if it has none.
+// rejects a definition that no task could run, with all its problems. The stored form is JSON as it
+// was sent, or converted from the YAML, with the profile of this dialect's clients. slug is the
+// slug of the version's flow, or "" if the version has no flow.
 func (g *graph) definitionOf(ctx context.Context, b *api.Body, slug string, strict bool) (*persistence.Prepared, error) {
 	p := persistence.Publication{Slug: slug, Strict: strict,
 		Definition: []byte(b.Document("DefinitionJSON")), Limits: g.Limits, Secret: g.Secret,

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/api"
 )
 
-// queryNumber reads a number from the query; anything else counts as absent.
+// queryNumber reads a number from the query. Any other value counts as absent.
 func queryNumber(r *http.Request, name string, otherwise int) int {
 	n, err := strconv.Atoi(r.URL.Query().Get(name))
 	if err != nil {

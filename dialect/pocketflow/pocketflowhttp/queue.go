@@ -36,8 +36,7 @@ func (g *graph) pollQueue(w http.ResponseWriter, r *http.Request) error {
 	return writeJob(w, q.WorkerID, job)
 }
 
-// readPoll rejects a faulty poll. An answer without jobs would let the worker poll for ever without
-// result.
+// readPoll rejects a faulty poll. Otherwise the worker would poll for ever without a result.
 func readPoll(r *http.Request) (q wire.QueuePoll, err error) {
 	b, err := api.ReadBody(r)
 	if err != nil {
@@ -133,8 +132,8 @@ func (g *graph) sendParams(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// findHeld returns a job from the state of its task. With a token, it returns only the job claimed
-// with that token.
+// findHeld returns a job from the state of its task. If there is a token, it returns only a job
+// that was claimed with the token.
 func (g *graph) findHeld(ctx context.Context, task string, a flow.Address, token string) (flow.Job, error) {
 	v, err := g.Reader.View(ctx, task)
 	if api.Missing(err) {
@@ -173,8 +172,8 @@ func (g *graph) handleExtend(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// extendClaims answers with the ids of jobs that were withdrawn, and of jobs with unreachable runs,
-// in the form in which they were sent.
+// extendClaims answers with the ids of withdrawn jobs and of jobs with unreachable runs. The ids
+// have the form in which they were sent.
 func (g *graph) extendClaims(r *http.Request, q wire.QueueHeartbeat) (answer wire.QueueHeartbeatAnswer, err error) {
 	by, err := api.ExtendBy(q.Extend)
 	if err != nil {
@@ -244,7 +243,8 @@ func (g *graph) releaseClaims(w http.ResponseWriter, r *http.Request) error {
 	return writeOK(w)
 }
 
-// updateRun answers 200 even for runs that have ended or never existed, as workers expect.
+// updateRun updates a run. It answers 200 even if the run has ended or never existed, as workers
+// expect.
 func (g *graph) updateRun(w http.ResponseWriter, r *http.Request) error {
 	var q wire.QueueUpdateRun
 	err := api.ReadStrict(r, func(b *api.Body) {

@@ -64,8 +64,8 @@ const (
 	runsBytes  = 4 << 20
 )
 
-// controlParams returns the params of a task that control the waits of its nodes. Only the profile
-// pocketflow has such params.
+// controlParams returns the params of a task that control the waits of its nodes. Only the
+// pocketflow profile has such params.
 func controlParams(s *flow.State) json.RawMessage {
 	if s.Plan.Root.Pocketflow {
 		return s.Params
@@ -114,7 +114,7 @@ func joinPath(a, b string) string {
 }
 
 // runStatus returns an attempt's status in this dialect. The worker's own name for the state has
-// precedence.
+// priority.
 func runStatus(n *flow.NodeRun) string {
 	switch n.Status {
 	case flow.AttemptTimeout:
@@ -176,8 +176,8 @@ func prepOf(n *flow.NodeRun, params json.RawMessage) json.RawMessage {
 	return encodeValue(prep)
 }
 
-// paramOf returns the parameter that the step used: at the root a controlling param of the task has
-// precedence, in a subflow that of the node.
+// paramOf returns the parameter that the step used. At the root, a controlling param of the task
+// has priority; in a subflow, the param of the node.
 func paramOf(n *flow.NodeRun, task json.RawMessage, name string) json.RawMessage {
 	first, second := task, n.Node.Params
 	if n.Scope != "" {
@@ -206,8 +206,8 @@ func orZero(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// getLog returns the stored log of an attempt. It never opens a file, even if a worker has named
-// one.
+// getLog returns the stored log of an attempt. It never opens a file, even if a worker has named a
+// file.
 func (g *graph) getLog(w http.ResponseWriter, r *http.Request) error {
 	id := r.URL.Query().Get("run_id")
 	if id == "" {

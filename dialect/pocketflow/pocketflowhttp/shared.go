@@ -51,7 +51,8 @@ type rtSubflow struct {
 	NextTryAt *int64         `json:"next_try_at,omitempty"` // Unix milliseconds
 }
 
-// progressOf returns the progress of an active step for `_rt`; nil if the step has none.
+// progressOf returns the progress of an active step for `_rt`. It returns nil if the step has no
+// progress.
 func progressOf(st *flow.Step) (key string, progress any) {
 	if st == nil {
 		return "", nil

@@ -68,11 +68,11 @@ func (g *graph) plainPage(ctx context.Context, f persistence.TaskFilter) ([]pers
 	return rows, total, err
 }
 
-// queueScan bounds the number of queue entries that are read to tell waiting tasks from running
-// ones.
+// queueScan is the maximum number of queue entries that are read to distinguish waiting tasks from
+// running tasks.
 const queueScan = 10_000
 
-// runningPage lists the running tasks that wait for a poller, or those that do not.
+// runningPage lists either the running tasks that wait for a poller, or all other running tasks.
 func (g *graph) runningPage(ctx context.Context, f persistence.TaskFilter, waiting bool) ([]persistence.TaskRow, int, error) {
 	waits, err := g.tasksAtQueue(ctx, f.VersionID)
 	if err != nil {
@@ -109,7 +109,7 @@ func (g *graph) runningPage(ctx context.Context, f persistence.TaskFilter, waiti
 	return rows, total, nil
 }
 
-// tasksAtQueue returns the tasks that wait only for pollers.
+// tasksAtQueue returns the tasks that only wait for pollers.
 func (g *graph) tasksAtQueue(ctx context.Context, version string) (map[string]bool, error) {
 	rows, err := g.Store.QueueRows(ctx, nil, 0, "", queueScan)
 	if err != nil {

@@ -33,7 +33,8 @@ type graphTask struct {
 	UpdatedAt      int64        `json:"updated_at"`
 }
 
-// graphTaskDetail repeats two fields in the spelling that the command-line client reads.
+// graphTaskDetail contains two fields a second time, in the spelling that the command-line client
+// reads.
 type graphTaskDetail struct {
 	graphTask
 	SharedAgain printer.Text `json:"SharedJSON"`
@@ -86,7 +87,7 @@ func isObject(text string) bool {
 }
 
 // versionFor returns the version to run: a flow's version by its number, or its newest published
-// one. The id of a version counts only if no flow is named, because the first clients send both.
+// version. The id of a version is ignored if a flow is named, because the first clients send both.
 func (g *graph) versionFor(ctx context.Context, b *api.Body) (string, error) {
 	flowID, versionID := b.Text("FlowID"), b.Text("FlowVersionID")
 	if flowID == "" && versionID != "" {

@@ -66,7 +66,8 @@ func (g *graph) listWorkers(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// allocateWorker returns the least loaded worker; among equals, the one that registered first.
+// allocateWorker returns the least loaded worker. Among equally loaded workers, it returns the one
+// that registered first.
 func (g *graph) allocateWorker(w http.ResponseWriter, r *http.Request) error {
 	service := r.URL.Query().Get("service")
 	workers, err := g.liveWorkers(r, service, g.WorkerTTL)
@@ -80,8 +81,8 @@ func (g *graph) allocateWorker(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// liveWorkers lists the workers that offer a service ("" = any) and sent a heartbeat within ttl
-// (negative = ever).
+// liveWorkers lists the workers that offer a service and sent a heartbeat within ttl. A service of
+// "" means any service, and a negative ttl means any time.
 func (g *graph) liveWorkers(r *http.Request, service string, ttl time.Duration) ([]wire.RegisteredWorker, error) {
 	all, err := g.Registry.List(r.Context())
 	if err != nil {
