@@ -30,8 +30,8 @@ func fieldOf(key string, value json.RawMessage) json.RawMessage {
 	return append(append(b, orNull(value)...), '}')
 }
 
-// chooseAction returns the action of a choice: that of the first true case, else the one that post
-// gives, else the default. All cases share one budget.
+// chooseAction returns the action of a choice: the action of the first true case, or the one that
+// post gives, else the default. All cases share one budget.
 func (st *Step) chooseAction(a *expr.Allowance) (string, error) {
 	env := st.scope.referenceEnv(st.Params, st.Input)
 	env.Allowance, env.Coerce, env.Loose = a, st.Node.Coerce, st.scope.Plan.Pocketflow

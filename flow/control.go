@@ -105,7 +105,7 @@ func checkServices(text string, list json.RawMessage) error {
 }
 
 // controlRef returns the value that a control param refers to. $params means the params of the
-// scope, without those of the node. It returns false if the text is not a reference.
+// scope, without the params of the node. It returns false if the text is not a reference.
 func (sc *Scope) controlRef(n *PlanNode, text string, input json.RawMessage) (json.RawMessage, bool) {
 	if n.Dag == nil {
 		ref := expr.ParseRef(text)

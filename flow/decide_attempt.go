@@ -174,7 +174,7 @@ func (d attemptDecider) handleReports(c Reports) error {
 	return nil
 }
 
-// WrongToken is the error text for a token that is not that of the newest claim.
+// WrongToken is the error text for a token that differs from the token of the newest claim.
 const WrongToken = "the token is not that of the newest claim: another worker holds the job"
 
 // handleReport ends an attempt. A stale report changes nothing.

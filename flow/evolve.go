@@ -449,7 +449,7 @@ func (st *Step) retryLater(unit int, at int64) {
 	st.Retrying = slices.Insert(st.Retrying, i, unit)
 }
 
-// unitExec returns the Exec of a unit: that of its branch or item, else that of the node.
+// unitExec returns the Exec of a unit: the Exec of its branch or item, or else of the node.
 func (st *Step) unitExec(unit int) *Exec {
 	switch st.Node.Kind {
 	case KindParallel:

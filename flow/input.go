@@ -243,7 +243,7 @@ func mayNameProgram(params []byte) bool {
 	}
 }
 
-// objectOr returns the value if it is an object, else nil.
+// objectOr returns the value if it is an object, otherwise nil.
 func objectOr(v json.RawMessage) json.RawMessage {
 	if expr.KindOf(v) == expr.KindObject {
 		return v

@@ -195,7 +195,7 @@ func (sc *Scope) completedOutputs(seen []Seen) json.RawMessage {
 }
 
 // appendSeen adds the outputs of nodes as fields. For nodes that were skipped or failed it adds
-// null if nulls is set, else nothing.
+// null if nulls is set, otherwise nothing.
 func (sc *Scope) appendSeen(b []byte, seen []Seen, nulls bool) []byte {
 	for _, s := range seen {
 		n := &sc.Nodes[s.Index]

@@ -110,8 +110,8 @@ func (graphMode) endSingle(d *decider, st *Step) {
 
 func (graphMode) canRedoUndone() bool { return false }
 
-// stepParams merges the params of the node over those of its scope. With the pocketflow profile,
-// the params of the task take precedence at the root.
+// stepParams merges the params of the node over the params of its scope. With the pocketflow
+// profile, the params of the task take precedence at the root.
 func (graphMode) stepParams(sc *Scope, n *PlanNode) json.RawMessage {
 	switch {
 	case len(n.Params) == 0:

@@ -41,8 +41,8 @@ type ExternalStatus struct {
 	Output  json.RawMessage // output of a successful job: JSON, or nil
 	Error   string          // error of a failed job
 	// Details of the error are JSON, and Metrics are a list as in Report. They come from jobs that
-	// run our own programs; nil if there are none. Of several jobs, those of the job that ends the
-	// attempt are stored.
+	// run programs of the flow; nil if there are none. Of several jobs, those of the job that ends
+	// the attempt are stored.
 	Details, Metrics json.RawMessage
 	// Again is the delay until the next query, also after an error. If Again is 0, the delay is one
 	// second and then doubles, up to ten seconds.

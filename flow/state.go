@@ -129,7 +129,7 @@ type Step struct {
 	Signal *StoredSignal // signal that ends an approval or wait_event; nil until it was consumed
 
 	Undoable int       // index in State.Undoables plus one; 0 if there is nothing to undo
-	OwnKeys  []OwnKeys // units that were undone, whose keys are not those of Since
+	OwnKeys  []OwnKeys // undone units, which do not use the keys of Since
 
 	scope     *Scope
 	jobParams json.RawMessage // Params in which only the definition names a program
@@ -254,7 +254,7 @@ func (s *State) findAttempt(a Address) (*Step, *Unit) {
 	return st, u
 }
 
-// Holds reports whether the token is that of the current claim of an attempt.
+// Holds reports whether the token belongs to the current claim of an attempt.
 func (s *State) Holds(a Address, token string) bool {
 	_, u := s.findAttempt(a)
 	return u != nil && u.Live.Worker != "" && u.Live.Token == token

@@ -300,7 +300,7 @@ func (u *Undoable) enteredInput(n *PlanNode) json.RawMessage {
 	return nil
 }
 
-// withoutUnits returns a copy of the results without those of the undone units.
+// withoutUnits returns a copy of the results without the results of the undone units.
 func (k *Kept) withoutUnits(undone []UnitRange) *Kept {
 	next := *k
 	next.Units = slices.Clone(k.Units)

@@ -79,7 +79,8 @@ func (v *Visits) Apply(e *Event) {
 	}
 }
 
-// visitAt returns the visit at an address and adds it if needed; nil if there are too many.
+// visitAt returns the visit at an address and adds it if needed. It returns nil if there are too
+// many.
 func (v *Visits) visitAt(at Address) *Visit {
 	i, known := v.at[at]
 	if !known {

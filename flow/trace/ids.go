@@ -59,7 +59,7 @@ func Parent(task string, t *flow.Traced, a flow.Address) string {
 	return "00-" + IDOf(task, t).String() + "-" + SpanOf(task, a).String() + flags
 }
 
-// State returns the tracestate that belongs to Parent. It is that of the caller's trace.
+// State returns the tracestate that belongs to Parent: the tracestate of the caller's trace.
 func State(t *flow.Traced) string {
 	if t == nil || t.Link {
 		return ""

@@ -243,7 +243,7 @@ func (c *compiler) dependentRequired(n *schemaNode, v json.RawMessage, at []stri
 	}
 }
 
-// kindsByName maps names of types to types: our names and those of the standard.
+// kindsByName maps names of types to types: the names of JSON Schema, and shorter names.
 var kindsByName = map[string]typeSet{
 	"null": isNull, "boolean": isBool, "bool": isBool, "integer": isInt, "int": isInt, "number": isNumeric,
 	"string": isText, "text": isText, "array": isList, "list": isList, "object": isObject,
