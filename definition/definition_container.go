@@ -22,7 +22,7 @@ type Resources struct {
 	Memory Plain `json:"memory,omitempty"` // amount such as 512Mi or 4Gi, or bytes
 }
 
-// toContainer returns the container of the object; nil if it is of another type.
+// toContainer returns the container of the object, or nil if the object has another type.
 func (e *ExecOf) toContainer() *flow.Container {
 	if flow.ExecType(e.Type) != flow.ExecContainer {
 		return nil

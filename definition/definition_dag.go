@@ -147,7 +147,7 @@ func DurationOf(d time.Duration) Duration {
 // IsZero reports whether nothing was written.
 func (d Duration) IsZero() bool { return d == Duration{} }
 
-// InSeconds reports whether it was written as a number.
+// InSeconds reports whether the duration was written as a number.
 func (d Duration) InSeconds() bool { return d.seconds }
 
 // MarshalJSON encodes the duration as written.
@@ -199,7 +199,7 @@ type Source struct {
 // IsZero reports whether nothing was written.
 func (s Source) IsZero() bool { return s.Ref == "" && !s.Literal && !s.Handler.Given() }
 
-// MarshalJSON encodes it as written.
+// MarshalJSON encodes the source as written.
 func (s Source) MarshalJSON() ([]byte, error) {
 	switch {
 	case s.Literal:
@@ -243,7 +243,7 @@ type Inner struct {
 // Elsewhere reports whether the named flow was not found although it may exist in another place.
 func (f Inner) Elsewhere() bool { return f.elsewhere }
 
-// MarshalJSON encodes it as written.
+// MarshalJSON encodes the nested flow as written.
 func (f Inner) MarshalJSON() ([]byte, error) {
 	if f.Definition == nil {
 		return json.Marshal(f.Name)

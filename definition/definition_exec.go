@@ -80,7 +80,7 @@ type ExecOf struct {
 // SecretOf is the secret of a variable: its name, or its name and the path of a file for it.
 type SecretOf flow.Secret
 
-// MarshalJSON encodes it as written.
+// MarshalJSON encodes the secret as written.
 func (s SecretOf) MarshalJSON() ([]byte, error) {
 	if s.File == "" {
 		return json.Marshal(s.Secret)
@@ -108,7 +108,7 @@ type Command struct {
 // IsZero reports whether nothing was written.
 func (c Command) IsZero() bool { return c.Line == "" && c.Args == nil }
 
-// MarshalJSON encodes it as written.
+// MarshalJSON encodes the command as written.
 func (c Command) MarshalJSON() ([]byte, error) {
 	if c.Args != nil {
 		return json.Marshal(c.Args)
@@ -147,7 +147,7 @@ func (p *Plain) decodeValue(from decoder, v textValue, at *Place) {
 	}
 }
 
-// Program returns the program to start; nil if the object names none.
+// Program returns the program to start, or nil if the object names no program.
 func (e *ExecOf) Program() *flow.Program {
 	if e == nil || !flow.ExecType(e.Type).Programmed() {
 		return nil
@@ -175,7 +175,7 @@ func (e *ExecOf) Program() *flow.Program {
 	return p
 }
 
-// reportMode returns how it reports its status; "" for exit.
+// reportMode returns how the program reports its status. It returns "" for exit.
 func (e *ExecOf) reportMode() string {
 	if e.Report == flow.ReportExit {
 		return ""

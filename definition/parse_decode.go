@@ -306,7 +306,7 @@ func (f fieldNames) findField(key string) (string, bool) {
 	return "", false
 }
 
-// foreignFields maps fields of other dialects to ours, for nodes and for flows.
+// foreignFields maps fields of other dialects to fields of definitions, for nodes and for flows.
 var foreignFields = map[string][]string{
 	"tasks": {"nodes"}, "steps": {"nodes"},
 	"maxattempts": {"retry: {max_attempts: …}", "defaults: {retry: {max_attempts: …}}"},
@@ -320,7 +320,7 @@ var foreignFields = map[string][]string{
 	"foreach": {"each: {items: …}"}, "handler": {"service"},
 }
 
-// foreignField returns our notation for a field of another dialect, or "".
+// foreignField returns the field of definitions for a field of another dialect, or "".
 func (f fieldNames) foreignField(key string) string {
 	for _, here := range foreignFields[bareName(key)] {
 		first := here

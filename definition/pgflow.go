@@ -136,7 +136,7 @@ func (o *objectValue) elements() []textValue        { return nil }
 func (o *objectValue) position() textPosition       { return o.at }
 func (o *objectValue) characterAt(int) textPosition { return o.at }
 
-// addMember adds a member, under our name if the words contain one for it.
+// addMember adds a member. If the words contain another name for the member, that name is used.
 func (o *objectValue) addMember(r *Reporter, m objectMember, words map[string]pgflowWord, respell bool, at *Place) {
 	word, known := words[bareName(m.key)]
 	switch {

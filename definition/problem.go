@@ -118,7 +118,7 @@ type Reporter struct {
 	problems Problems
 	paths    map[string]bool // paths and characters that were reported; true for an error
 	counts   map[Severity]int
-	// path in the text by our path, for fields with other names there
+	// path in the text by path in the definition, for fields with other names in the text
 	writtenPaths map[string]string
 }
 

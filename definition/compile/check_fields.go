@@ -128,7 +128,7 @@ func (s spot) hintFor(f *definition.NodeField) string {
 	return rule.Hint
 }
 
-// written reports whether a field has an effective value; an empty list has none.
+// written reports whether a field has an effective value. An empty list has no effect.
 func written(v reflect.Value) bool {
 	return !v.IsZero() && (v.Kind() != reflect.Slice || v.Len() > 0)
 }

@@ -37,7 +37,7 @@ func (c *checker) checkSecrets(e *definition.ExecOf, at *definition.Place) {
 	c.secretFiles(e, at)
 }
 
-// isFile reports whether the path can be that of a file.
+// isFile reports whether the path can be the path of a file.
 func isFile(file string) bool {
 	return !strings.ContainsRune(file, 0) && !strings.HasSuffix(file, "/") && path.Clean("/"+file) != "/"
 }

@@ -65,11 +65,12 @@ func keysOf(g *flow.PlanScope) []string {
 	return keys
 }
 
-// shapeAspect is an aspect of the shape of T, as text; "" = none.
+// shapeAspect is an aspect of the shape of T, as text. An empty text means that the aspect is
+// absent.
 type shapeAspect[T any] struct {
 	name   string
 	textOf func(T) string
-	// compares texts that are JSON values; nil = compare texts
+	// compares texts that are JSON values; nil means that the texts are compared
 	equal func(a, b json.RawMessage) bool
 }
 

@@ -65,7 +65,7 @@ type Node struct {
 type Edge struct {
 	Action string `json:"action"`
 	To     string `json:"to"`
-	// condition of an edge of a choice; "" = taken when no other edge is
+	// condition of an edge of a choice; "" if taken when no other edge is
 	When string `json:"when,omitempty"`
 }
 
