@@ -1,4 +1,4 @@
-// Package ork reads workflow files of Ork and translates them into our definitions.
+// Package ork reads workflow files of Ork and translates them into definitions of Troupe.
 //
 // Promises: Translate reports all problems of a file with their places and, if Ork has a message
 // for a problem, with that message. A workflow without errors becomes a definition of dag mode with

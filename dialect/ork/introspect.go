@@ -57,7 +57,7 @@ type functionSet struct {
 }
 
 type functionSignature struct {
-	params      []objectField // in the order written; nil = a type without a name in workflow files
+	params      []objectField // in written order; nil for a type without a name in workflow files
 	required    []string
 	takesOthers bool // the function accepts further parameters
 	out         *orkType

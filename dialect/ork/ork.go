@@ -31,16 +31,16 @@ type Task struct {
 // Options are the inputs of a translation besides the text.
 type Options struct {
 	Root string // folder of the relative paths of tasks; "" for the server's folder
-	// reports whether a file exists at a path below the root, or at an absolute one; nil = not
-	// checked
+	// Exists reports whether a file exists at a path below the root, or at an absolute path. If
+	// Exists is nil, files are not checked.
 	Exists func(path string) bool
-	// Files are the files below the root: ork.yaml, workers.yaml and dbt projects are read there;
-	// nil = not read.
+	// Files are the files below the root: ork.yaml, workers.yaml and dbt projects are read there.
+	// If Files is nil, they are not read.
 	Files fs.FS
 	// Workers replaces workers.yaml, if that is elsewhere.
 	Workers Beside
 	// Inspect returns the signatures of a Python program's functions, for workflows with
-	// `introspect: true`; nil = not inspected.
+	// `introspect: true`. If Inspect is nil, programs are not inspected.
 	Inspect func(*flow.Program) (Signatures, error)
 }
 

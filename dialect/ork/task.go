@@ -46,7 +46,7 @@ type task struct {
 	image                          execFields // nil if the task has no image of its own
 	model                          *dbtModel  // nil if the task is not a dbt model
 	dir                            string     // folder below the root where the task runs
-	// variables with the settings of a Python class; nil if it is not one
+	// variables with the settings of a Python class; nil if the executor is not a class
 	custom  execFields
 	options execFields // settings for running the program of the task
 }

@@ -23,7 +23,7 @@ import (
 type Task struct {
 	ID, Status           string
 	Params, Shared       string // JSON
-	Node                 string // current node; "" = none
+	Node                 string // current node; "" if there is none
 	Action               string
 	CreatedAt, UpdatedAt int64
 }

@@ -206,7 +206,7 @@ func parsePaging(r *http.Request, usual int) (limit, offset int, err error) {
 	return min(max(limit, 1), maxPage), offset, nil
 }
 
-// timeOrNull converts a time; nil if there is none.
+// timeOrNull converts a time. It returns nil if there is no time.
 func timeOrNull(ms int64) *wire.Time {
 	if ms == 0 {
 		return nil

@@ -43,7 +43,7 @@ type Count struct {
 type Report struct {
 	Flows, Versions, Tasks, Runs Count
 	Unfinished                   int // number of unfinished tasks among the imported tasks
-	// end time of the imported task that ended first, in milliseconds; 0 = none has ended
+	// end time of the imported task that ended first, in milliseconds; 0 if no task has ended
 	Oldest int64
 }
 
