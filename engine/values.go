@@ -13,7 +13,7 @@ type NewTask struct {
 	// Newest is set if VersionID is only the newest version at the moment. A repeated request then
 	// means the task that the first one started, even if a newer version was published since.
 	Newest bool
-	Params json.RawMessage // JSON object, for a dag any JSON; nil = {}
+	Params json.RawMessage // JSON object, for a dag any JSON; nil means {}
 	Labels map[string]string
 	// Key makes the start idempotent: the same key for the same flow means the same task. With
 	// another body the result is a Conflict. If Key is "", each request starts a new task.
@@ -102,7 +102,7 @@ type Exchanged struct {
 type Poll struct {
 	Worker   string
 	Services []string
-	FlowID   string   // only jobs of this flow; "" = all flows
+	FlowID   string   // only jobs of this flow; "" for all flows
 	Labels   []string // labels of the worker; a job that requires others is not returned
 	Max      int      // maximal number of jobs; 0 = 1
 	// Bytes is the maximum total size of the jobs, unless a single job is larger. 0 means 8 MiB,

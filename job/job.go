@@ -4,9 +4,9 @@
 //
 // Typed makes a handler from a function whose input and output are Go values:
 //
-//   - The input is that of the node. If that is null, as in a graph node without prep, the input is
-//     the node's params: its own, or else those that the task was started with. So graphs and dags
-//     give their first steps the same input.
+//   - The input is the input of the node. If that is null, as in a graph node without prep, the
+//     input is the params of the node, or else the params of the task. So graphs and dags give
+//     their first steps the same input.
 //   - The output is the node's output. In a dag, dependent nodes receive it; in a graph,
 //     post.output_key writes it to shared.
 //   - An action is a field of the output that the node names by post.action_key. So it is in the

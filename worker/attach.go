@@ -34,7 +34,7 @@ type attachedWorker struct {
 
 	mu         sync.Mutex
 	runners    jobRunners
-	session    string        // "" = no session to resume
+	session    string        // "" if there is no session to resume
 	grace      time.Duration // time the engine waits for a reattach after the stream breaks
 	maxMessage int           // maximum bytes of a message
 	held       map[uint64]*attachedJob

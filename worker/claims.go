@@ -37,7 +37,7 @@ type claimedJob struct {
 	beatAt       time.Time
 	logAt        time.Time // time of the next check for output of the handler
 	begun        bool      // the handler was called
-	progressText string    // progress text of the handler; "" = none yet
+	progressText string    // progress text of the handler; "" if there is none yet
 
 	printed printedLog
 }
