@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// reserveFactor multiplies the bounds for commands that free capacity. Reports, heartbeats and
-// cancels are how a member at its limit gets below it again.
+// reserveFactor multiplies the bounds for commands that free capacity. A member at its limit still
+// accepts reports, heartbeats and cancels, because these reduce its waiting work.
 const reserveFactor = 4
 
 // errFull is the answer to new work while the member is at its limit of waiting work.
@@ -33,7 +33,7 @@ func (m memberRequests) admitCommand(cmd flow.Command) error {
 	return nil
 }
 
-// freesCapacity reports whether a command frees something, or keeps running work from being
+// freesCapacity reports whether a command frees capacity, or prevents running work from being
 // repeated.
 func freesCapacity(cmd flow.Command) bool {
 	switch cmd.(type) {

@@ -32,7 +32,8 @@ func (h *effectPerformer) takeDueAlarms(now int64) []flow.Alarm {
 // task, or a step of many units, with long timeouts would otherwise collect millions.
 const manyAlarms = 1024
 
-// idleAlarms asks a task which of a step's alarms no longer have a reason. It is also the answer.
+// idleAlarms asks a task which alarms of a step no longer have a reason. The task sends the same
+// type back with the idle ones.
 type idleAlarms struct {
 	among alarmHeap
 	reply *actor.PID
@@ -51,8 +52,8 @@ func (t *task) findIdleAlarms(among alarmHeap) alarmHeap {
 	return slices.DeleteFunc(slices.Clone(among), t.state.Awaits)
 }
 
-// dropAlarms removes alarms. If one of them gets a reason again, the task announces that after it
-// reported the alarm as idle, so nothing is lost. The timer may then fire without need.
+// dropAlarms removes alarms. An alarm that gets a reason again later is announced by the task in a
+// new effect. So no alarm is lost, but the timer may fire without need.
 func (h *effectPerformer) dropAlarms(idle alarmHeap) {
 	gone := make(map[flow.Alarm]bool, len(idle))
 	for _, a := range idle {

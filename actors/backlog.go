@@ -13,9 +13,9 @@ import (
 // end.
 const (
 	backlog         = 1000 // jobs, of all tasks
-	sharedAllowance = 4096 // active attempts that tasks may always have, together …
-	maxAllowance    = 256  // … at most so many for each task …
-	minAllowance    = 32   // … and at least so many
+	sharedAllowance = 4096 // active attempts that all tasks together may always have
+	maxAllowance    = 256  // upper bound of the allowance of one task
+	minAllowance    = 32   // lower bound of the allowance of one task
 	backlogRecheck  = 5 * time.Millisecond
 )
 
@@ -26,8 +26,8 @@ func (t taskTurns) addUnstored(n int) {
 	t.m.counts.unstoredAttempts.Add(int64(n))
 }
 
-// countActiveAttempts returns how many attempts of the task's plain steps are active, as far as
-// this member carries them out.
+// countActiveAttempts returns how many attempts of the task's plain steps are active on this
+// member, including attempts that are not stored yet.
 func (t taskTurns) countActiveAttempts() int {
 	t.inbox.mu.Lock()
 	defer t.inbox.mu.Unlock()
@@ -50,16 +50,16 @@ func (t taskTurns) attemptLimit(cmd flow.Command) int {
 	least := 1
 	switch c := cmd.(type) {
 	case flow.Reports:
-		least = len(c) // as many as end
+		least = len(c) // at least one new attempt for each attempt that ends
 	case flow.Proceed:
-		least = own // it was throttled long enough
+		least = own // the pause after the cut decision is over
 	}
 	return max(least, room, own-t.countActiveAttempts())
 }
 
 // isThrottled reports whether the rest of a cut decision must still wait. Each waiting job delays
-// it by one millisecond at most: the waiting jobs may be long ones, and the rest may be for
-// carriers other than the busy ones.
+// the rest by one millisecond at most. The delay has this bound because the waiting jobs may be
+// long or belong to other carriers.
 func (t taskTurns) isThrottled() bool {
 	line := t.m.counts.waitingJobs()
 	if line < backlog || t.m.nowMillis()-t.cutAt >= line || t.countActiveAttempts() < t.attemptAllowance() {

@@ -17,10 +17,10 @@ type Carrier interface {
 	Carry(ctx context.Context, job flow.Job) flow.Report
 }
 
-// Selective is a Carrier that has some of the functions of its type. Jobs of the others go to
-// attached workers.
+// Selective is a Carrier that has only some functions of its exec type. Jobs of other functions go
+// to attached workers.
 type Selective interface {
 	Carrier
-	// Has reports whether it has a function.
+	// Has reports whether the carrier has the given function.
 	Has(function string) bool
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// withFunctionHost returns the context of a function that is a flow. Results of its steps go to its
-// task, on whichever member that is.
+// withFunctionHost returns a context that lets a function flow send the results of its steps to its
+// task, on any member.
 func (m jobCarrying) withFunctionHost(ctx context.Context, f *activeJob, job *flow.Job) context.Context {
 	if f.waitEnds == nil {
 		return ctx
@@ -27,8 +27,8 @@ func (m jobCarrying) functionHost(ctx context.Context, f *activeJob, job *flow.J
 		}, Listen: f.waitEnds.setReceiver}
 }
 
-// recordSteps stores results of a function's steps and begins its waits. It tries again while the
-// store or the task's member is away.
+// recordSteps stores results of a function's steps and starts its waits. It retries while the store
+// or the owner of the task is unavailable.
 func (m jobCarrying) recordSteps(ctx context.Context, task string, results flow.RecordSteps) error {
 	for try := 1; ; try++ {
 		answered, err := true, error(nil)
@@ -41,7 +41,7 @@ func (m jobCarrying) recordSteps(ctx context.Context, task string, results flow.
 			return flow.ErrOver
 		case err == nil:
 			return nil
-		case err.Error() == flow.ErrCodeStops.Error(): // it may come from another member
+		case err.Error() == flow.ErrCodeStops.Error(): // errors of other members have only a text
 			return flow.ErrCodeStops
 		}
 		switch flow.ErrorKindOf(err) {
@@ -78,8 +78,8 @@ func (s *sessions) endWaits(key engine.JobKey, given int, ended []flow.CodeStep)
 	return true
 }
 
-// waitEnds passes the recorded ends of waits to the function of a job, one at a time and in their
-// order. It keeps them until the function registers its receiver.
+// waitEnds passes the recorded ends of waits to the function of a job, one at a time and in order.
+// It buffers them until the function registers its receiver.
 type waitEnds struct {
 	m *Member
 	f *activeJob
@@ -88,8 +88,8 @@ type waitEnds struct {
 	receive func(flow.CodeStep) // nil until the function registers it
 	unsent  []flow.CodeStep
 	sending bool  // a goroutine calls the receiver
-	closed  bool  // the carrier has returned, or cannot go on
-	lost    error // why the value of an end is unavailable
+	closed  bool  // the carrier has returned, or a value was lost
+	lost    error // why the value of a wait's end is unavailable
 }
 
 // setReceiver registers the receiver of the ends of waits. A later one replaces it.
@@ -100,7 +100,8 @@ func (w *waitEnds) setReceiver(receive func(flow.CodeStep)) {
 	w.startSending()
 }
 
-// addSteps adds ends of waits. It does nothing for a job that is no function.
+// addSteps adds ends of waits. It does nothing if w is nil, which means that the job is no function
+// flow.
 func (w *waitEnds) addSteps(ended []flow.CodeStep) {
 	if w == nil || len(ended) == 0 {
 		return
@@ -120,8 +121,8 @@ func (w *waitEnds) startSending() {
 	}
 }
 
-// sendUnsent calls the receiver until nothing is left. If a value is unavailable, the function ends
-// with that error, as it does when it begins with such a history.
+// sendUnsent calls the receiver until no end of a wait is left. If a value is unavailable, the
+// function ends with that error.
 func (w *waitEnds) sendUnsent() {
 	for {
 		step, receive := w.takeStep()
@@ -148,7 +149,8 @@ func (w *waitEnds) takeStep() (step flow.CodeStep, receive func(flow.CodeStep)) 
 	return step, w.receive
 }
 
-// stopFunction stops the function, unless that has been stopped already.
+// stopFunction ends the job's context and records the error, unless the function was stopped
+// before.
 func (w *waitEnds) stopFunction(err error) {
 	w.mu.Lock()
 	if !w.closed && w.f.jobCtx.Err() == nil {
@@ -162,8 +164,8 @@ func (w *waitEnds) stopFunction(err error) {
 	}
 }
 
-// close drops further ends, because the carrier has returned. Its error is why the function was
-// stopped, if it was.
+// close drops further ends of waits, because the carrier has returned. It returns why the function
+// was stopped, nil if it was not stopped.
 func (w *waitEnds) close() error {
 	if w == nil {
 		return nil

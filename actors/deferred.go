@@ -45,9 +45,9 @@ func (m taskLeftovers) recallsOf(task string) (recalls []flow.Effect, err error)
 	return slices.Clip(recalls), err
 }
 
-// hasDeferredWork reports whether a job's report names external work that was started for the job.
-// If the task has ended and has no actor anymore, that work must be canceled here, because no other
-// component knows of it.
+// hasDeferredWork reports whether the report of a job names external work that was started for the
+// job. If the task has no actor anymore, this member must cancel the work, because no other
+// component knows it.
 func (f *activeJob) hasDeferredWork() bool {
 	r, ok := f.report.(flow.Report)
 	return ok && len(r.Deferred) > 0

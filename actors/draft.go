@@ -14,16 +14,16 @@ import (
 type journalDraft struct {
 	row        flow.Row
 	encodedRow []byte // the row, after it is sent
-	// "" when the task continues: it did not end, or was retried at once
+	// final status of the task; "" if the task continues or was retried at once
 	ended             flow.TaskStatus
 	effects           []flow.Effect
 	tallies           []flow.Tally
-	approvals         []flow.Approval // approvals that start or end
+	approvals         []flow.Approval // approvals that the row starts or ends
 	answers           []pendingAnswer
-	requestCount      int                  // how many of the answers carry a request id
+	requestCount      int                  // number of answers with a request id
 	started           int                  // number of started attempts
-	newObjects        []persistence.Object // that the row refers to
-	heartbeatAttempts []flow.Address       // attempts with news of their workers
+	newObjects        []persistence.Object // objects that the row refers to
+	heartbeatAttempts []flow.Address       // attempts whose workers have sent heartbeats
 	putsToRest        bool                 // the row puts the task to rest
 }
 
@@ -32,7 +32,7 @@ type pendingAnswer struct {
 	a   commandAnswer
 }
 
-// addDecision adds a decision. Its events are kept in the row only.
+// addDecision adds a decision to the draft. The events of the decision are stored in the row only.
 func (p *journalDraft) addDecision(d flow.Decision, cmd *taskCommand, a commandAnswer) {
 	p.row.Add(d.Events)
 	p.noteEvents(d.Events)
@@ -54,12 +54,12 @@ func (p *journalDraft) addDecision(d flow.Decision, cmd *taskCommand, a commandA
 	}
 }
 
-// isFull reports whether a draft holds as many requests as a task remembers. With more of them the
-// task would forget the first one, and could not recognize its repetition after a lost answer.
+// isFull reports whether a draft holds as many requests as a task remembers. Beyond that number,
+// the task would forget the first request and could not recognize its repetition.
 func (p *journalDraft) isFull() bool { return p != nil && p.requestCount >= flow.KeptRequests }
 
-// sendAnswers sends the answers of a stored row. A claim may have expired by then, while the store
-// did not answer.
+// sendAnswers sends the answers of a stored row. A claim that expired before the row was stored
+// gets flow.ErrOver.
 func (p *journalDraft) sendAnswers(state *flow.State) {
 	for _, x := range p.answers {
 		if claim, ok := x.cmd.command.(flow.Claim); ok && x.a.err == nil && !state.Holds(claim.Address, claim.Token) {
@@ -96,15 +96,16 @@ func (p *journalDraft) noteEvents(events []flow.Event) {
 }
 
 const (
-	// columnsInterval is how old, in milliseconds, the cursor and counters in listings may become
-	// while a task is busy. At rest they are those of the last row.
+	// columnsInterval is the maximum age, in milliseconds, of the cursor and counters in listings
+	// while a task is busy. When a task rests, they are current.
 	columnsInterval = 1000
-	// smallJournal is the journal size above which a snapshot is written at rest and at the end: it
-	// saves a reader more than it costs to write.
+	// smallJournal is the journal size in bytes above which a snapshot is written when the task
+	// rests or ends. A snapshot of a smaller journal costs more than it saves.
 	smallJournal = 16 << 10
 )
 
-// buildCommit converts a draft to the store's form. The state is the one after the draft.
+// buildCommit converts a draft to the form of the store. The draft must already be applied to
+// t.state.
 func (t taskJournal) buildCommit(p *journalDraft) persistence.Commit {
 	c := persistence.Commit{Task: t.id, Create: t.create, Seq: t.seq, Events: p.row.Bytes(), At: t.state.UpdatedAt}
 	p.encodedRow = c.Events
@@ -120,7 +121,7 @@ func (t taskJournal) buildCommit(p *journalDraft) persistence.Commit {
 		c.Approvals = persistence.ApprovalRows(t.state, p.approvals)
 	}
 	switch due := persistence.CheckpointDue(t.journal, t.snapshot); {
-	// otherwise one of the next rows gets the checkpoint
+	// without room for a snapshot, a later row gets the checkpoint
 	case due && (t.state.Status.Ended() || t.m.committer.Snapshots.HasRoom(nil)):
 		t.takeSnapshot(&c)
 		c.Checkpoint = true
@@ -131,10 +132,9 @@ func (t taskJournal) buildCommit(p *journalDraft) persistence.Commit {
 	return c
 }
 
-// canPark reports whether a row may put the task to rest at once because it only waits, and for
-// long. A row that withdraws jobs may not: after a crash the member that finds the task unfinished
-// repeats the withdrawal. A journal that is worth a snapshot gets it after a period without
-// commands.
+// canPark reports whether a row may put the task to rest at once because the task has a long wait.
+// A row that withdraws jobs may not, because the withdrawal must be repeated after a crash. A
+// journal that needs a snapshot gets it later, when the task rests.
 func (t taskJournal) canPark(p *journalDraft) (due int64, ok bool) {
 	if len(t.cutCommands) > 0 || t.unfinished || t.restsWithSnapshot() || slices.ContainsFunc(p.effects, withdrawsJob) {
 		return 0, false
@@ -164,10 +164,9 @@ func (t taskJournal) addColumns(c *persistence.Commit) {
 	*c.Columns = col
 }
 
-// restsWithSnapshot reports whether a snapshot is written when the task rests because it saves more
-// than it costs. A short journal is as quick to fold, and a large state would be written each time
-// its task rests. A large snapshot is still written if the journal is due for a checkpoint, which
-// happens when there was no room for it before.
+// restsWithSnapshot reports whether a resting task writes a snapshot. A short journal is quick to
+// fold, and a large state costs too much to write at each rest. A large snapshot is written only
+// when the journal is due for a checkpoint.
 func (t taskJournal) restsWithSnapshot() bool {
 	return t.journal >= smallJournal && (t.snapshot < persistence.LargeSnapshot || persistence.CheckpointDue(t.journal, t.snapshot))
 }

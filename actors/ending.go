@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// backgroundGrace bounds how long a stopping member waits for its background work.
+// backgroundGrace is how long a stopping member waits for its background work.
 const backgroundGrace = 5 * time.Second
 
-// awaitBackground waits for background work, which has been canceled. A carrier that ignores its
-// context is abandoned and named in the log, because a process that cannot end is worse.
+// awaitBackground waits for the canceled background work. It logs and abandons a carrier that
+// ignores its context, so that the process can end.
 func (m memberEnding) awaitBackground() {
 	if left := m.work.AwaitEnd(backgroundGrace); left > 0 {
 		m.log.Error("background work does not stop after cancellation: it is abandoned",

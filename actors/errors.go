@@ -12,9 +12,9 @@ import (
 // Member implements engine.Engine for this host.
 var _ engine.Engine = (*Member)(nil)
 
-// toCallerError converts an error about a task for external callers. If there are other members, a
-// stopping member no longer has the task, or soon will not, so the caller has to retry. The request
-// may have been carried out: with the same request id it is not repeated.
+// toCallerError converts an error about a task for external callers. In a cluster, a stopping
+// member answers flow.Moved, so the caller retries at another member. A retry with the same request
+// id does not repeat the request.
 func (m memberRequests) toCallerError(err error) error {
 	goes := errors.Is(err, errStopping) || errors.Is(err, errLeaving) || errors.Is(err, errLost)
 	if goes && m.cfg.Others != nil {

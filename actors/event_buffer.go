@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// eventBuffer is reusable memory for the events of a decision until they are in a row. They would
-// be most of the allocations of a step.
+// eventBuffer is reusable memory for the events of a decision until they are in a row. Without it,
+// these events would be most allocations of a step.
 type eventBuffer struct {
 	all  []flow.Event
 	pool *sync.Pool
@@ -23,8 +23,8 @@ func newEventBuffers(size int) *sync.Pool {
 // reports.
 var smallBuffers, largeBuffers = newEventBuffers(8), newEventBuffers(flow.MaxReports + 8)
 
-// eventBufferFor returns the buffer for a command. Events in a buffer must not be kept, so a
-// command whose caller asks for events gets none.
+// eventBufferFor returns the buffer for a command. It returns nil if the caller asks for the
+// events, because events in a buffer must not be kept.
 func eventBufferFor(cmd *taskCommand) *eventBuffer {
 	if cmd.events {
 		return nil
@@ -50,8 +50,8 @@ func (b *eventBuffer) recycleBuffer(events []flow.Event) {
 	}
 }
 
-// clearEvents clears the events of a decision from a buffer. A buffer that was too small has grown
-// and moves to the large ones: it grows once, not in each decision.
+// clearEvents clears the events of a decision from a buffer. If the decision outgrew the buffer,
+// the buffer keeps the larger memory and moves to largeBuffers.
 func (b *eventBuffer) clearEvents(events []flow.Event) {
 	clear(events)
 	if cap(events) > len(b.all) {

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// Exchange carries out orders and meanwhile claims jobs for a poller. It takes the oldest of the
-// waiting jobs, and jobs that the orders start as they start. So the start and the claim are in one
-// row with the results of the order.
+// Exchange carries out orders and meanwhile claims jobs for a poller. The poller gets the oldest
+// waiting jobs, and jobs that the orders start. A job that an order starts is claimed in the same
+// row as the results of the order.
 func (m *Member) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
 	if err := m.requestPart().checkPoll(&x.Next); err != nil {
 		return engine.Exchanged{}, err
@@ -25,14 +25,14 @@ func (m *Member) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchan
 	}
 	q.finishOrders(p)
 	jobs, err := answerOf(ctx, m, done, nil)
-	if err != nil { // the outcomes of the orders are known
+	if err != nil { // the outcomes of the orders are returned despite the error
 		m.sendMessage(m.sessions, leavePoll{p})
 	}
 	return engine.Exchanged{Outcomes: outcomes, Jobs: jobs}, nil
 }
 
-// addOrderPoll adds a poll that comes with orders to the waiting ones. It gets the jobs that are
-// ready.
+// addOrderPoll adds a poll that comes with orders to the waiting polls and grants it the ready
+// jobs.
 func (q *queue) addOrderPoll(p *poller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -44,7 +44,7 @@ func (q *queue) addOrderPoll(p *poller) {
 	q.grantJobs(p)
 }
 
-// finishOrders lets a poll be answered after its orders have been.
+// finishOrders marks the orders of a poll as answered, so that the poll can be answered too.
 func (q *queue) finishOrders(p *poller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// logFailedTask logs that a task has failed. The log line leaves out the error, which belongs to
-// the users and is in the task.
+// logFailedTask logs that a task has failed. The log line omits the error text, which may contain
+// data of users and is stored in the task.
 func (m memberEnding) logFailedTask(id string, s *flow.State, status flow.TaskStatus) {
 	if status != flow.TaskFailed {
 		return

@@ -8,18 +8,18 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Beginning is the first row of a task, for a caller that stores it itself, in a transaction
-// without a member. The task is then at rest and due at once. So no owner is needed to write it,
-// and the owner at that time takes it like any other due task.
+// Beginning is the first row of a task that the caller stores itself, in a transaction without a
+// member. The task is then at rest and due at once. So no owner is needed for the write, and the
+// next owner finds it as a due task.
 type Beginning struct {
 	Commit persistence.Commit
-	// task that the same start has created before and that can no longer take it; nil if none
+	// existing task with the same key that the start cannot continue; nil if none
 	Repeats *persistence.TaskRow
 	newest  bool
 }
 
-// Begin creates the first row of a task's journal: only that the task was created. Its owner
-// decides what follows.
+// Begin creates the first row of a task's journal, which only records the creation of the task. The
+// owner of the task later decides all that follows.
 func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error) {
 	msg, err := m.startPart().newTask(ctx, n)
 	if err != nil {
@@ -45,12 +45,13 @@ func (m *Member) Begin(ctx context.Context, n engine.NewTask) (*Beginning, error
 	return &Beginning{Commit: commit, newest: msg.newest}, nil
 }
 
-// Same returns nil if an existing task was started by the same request, else the reason why not.
+// Same returns nil if the same request started an existing task, else the reason why the start is
+// refused.
 func (b *Beginning) Same(there *persistence.TaskRow) error {
 	_, err := compareStart(b.Commit.Create, b.newest, there)
 	return err
 }
 
-// isFirstRow reports whether the row that was just written counts as the start of its task: it is
-// the first row, or the first that a member has stored.
+// isFirstRow reports whether the written row counts as the start of its task. It is the first row
+// of the task, or the first row after one that Begin created.
 func (t taskJournal) isFirstRow() bool { return t.create != nil || t.begunApart }

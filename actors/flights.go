@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// findJob returns a job that was given to this member before. An earlier delivery of the job has
-// ended, whatever it may still report: meanwhile its worker had the job elsewhere.
+// findJob returns a job that was given to this member. An earlier delivery of the job is withdrawn,
+// and its later reports are ignored, because its worker lost the job meanwhile.
 func (s *sessions) findJob(key engine.JobKey, given int) *activeJob {
 	f := s.activeJobs[key]
 	if f == nil || f.delivery >= given {
@@ -21,7 +21,8 @@ func (s *sessions) findJob(key engine.JobKey, given int) *activeJob {
 	return nil
 }
 
-// newJob keeps the dispatch as it is: the job is large, and a copy would double its memory.
+// newJob creates an activeJob. It keeps the dispatch effect itself, because a copy of the large job
+// would double its memory.
 func (s *sessions) newJob(key engine.JobKey, dispatch flow.Effect, w jobRoute, in *inbox) *activeJob {
 	f := &activeJob{key: key, dispatch: dispatch, route: w}
 	f.delivery = f.dispatch.(flow.Dispatch).Job.Given
@@ -60,7 +61,8 @@ func (s *sessions) removeJob(f *activeJob) {
 	f.olderOfTask, f.newerOfTask = nil, nil
 }
 
-// withdrawUnowed withdraws the jobs that a task no longer needs.
+// withdrawUnowed withdraws the jobs of a task or step that are missing in the list of outstanding
+// jobs.
 func (s *sessions) withdrawUnowed(m outstandingJobs) {
 	f := s.newestByTask[m.task]
 	if f == nil {
@@ -81,8 +83,8 @@ func (s *sessions) withdrawUnowed(m outstandingJobs) {
 	}
 }
 
-// isWithinStep reports whether an address is in a step or below it. If the step is empty, every
-// address is.
+// isWithinStep reports whether an address is in a step or below that step. Every address is within
+// the empty step.
 func isWithinStep(at, step flow.Address) bool {
 	if step.Node == "" || at.Scope == step.Scope && at.Node == step.Node && at.Visit == step.Visit {
 		return true

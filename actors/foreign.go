@@ -7,20 +7,20 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// This file handles poller jobs of tasks that other members own. A member keeps no list of them:
-// the store has them all. It is notified of new ones, and reads a job that no poller waits for here
-// when a poller comes. Because a notice may be lost, it also searches the store while a poller
-// waits: every rescanInterval, and seldom enough that it reads no more than a page per
-// rescanPagePause. Reads that follow a notice do not count for this pause. Otherwise many notices
-// would long delay the search for jobs whose notice was lost.
+// This file handles poller jobs of tasks that other members own. A member keeps no list of them,
+// because the store has them all. Other members announce new jobs, and this member reads them when
+// one of its pollers needs them. A notice may be lost, so the member also searches the store every
+// rescanInterval while a poller waits. The search is rare enough to read at most one page per
+// rescanPagePause. Reads after a notice do not count for this pause, because many notices would
+// otherwise delay the search.
 const (
 	rescanInterval  = int64(5_000) // milliseconds
 	rescanPagePause = int64(1_000)
 )
 
-// A job that was claimed, or is held by another session, is left alone until the claim ends, if
-// that time is known: its row stays in the store all the time. A job that could not be claimed for
-// another reason is left alone for claimDeferral. If a job is returned earlier, there is a notice.
+// A claimed job stays a row of the store, so it is not claimed again until its claim ends. A job
+// that could not be claimed for another reason is not claimed again for claimDeferral. If a job is
+// returned earlier, its owner announces it.
 const (
 	claimDeferral = int64(10_000)
 	maxDeferred   = 100_000
@@ -30,11 +30,11 @@ const (
 type (
 	jobsOffered struct{ offers []engine.Offer }
 	rescanDue   struct{ at int64 }
-	rescanJobs  struct{} // a member has left: its jobs belong to others
+	rescanJobs  struct{} // another member has left, so its jobs have new owners
 )
 
-// acceptOffers gives jobs of other members' tasks to pollers that wait here. Without such a poller,
-// the next one finds them in the store.
+// acceptOffers gives jobs of other members' tasks to pollers that wait here. If no such poller
+// waits, the next matching poller finds the jobs in the store.
 func (q *queue) acceptOffers(m jobsOffered) {
 	for _, o := range m.offers {
 		task, at, err := flow.ParseJobID(o.Job)
@@ -81,8 +81,8 @@ func (q *queue) announceWanted() {
 	}
 }
 
-// isRescanDue reports whether it is time to search for jobs without a notice. If it is not, it
-// schedules the search.
+// isRescanDue reports whether a search for jobs without a notice is due now. If not, it schedules
+// the search.
 func (q *queue) isRescanDue() bool {
 	if q.m.owned.OwnsAll() {
 		return false
@@ -109,14 +109,15 @@ func (q *queue) rescanIfDue(m rescanDue) {
 	if m.at != q.rescanAt {
 		return
 	}
-	q.rescanAt = 0 // by the store's clock, it may not be that late yet
+	q.rescanAt = 0 // the store's clock may be behind the timer
 	if q.waiting.Len() > 0 && !q.closed && q.isRescanDue() {
 		q.readServices()
 	}
 }
 
-// rescanNow searches the store at once. Notices of a departed member's jobs may have come before
-// this member knew of the departure. Then their claims failed and the jobs stayed in the store.
+// rescanNow searches the store at once after a member has departed. Notices of its jobs may have
+// arrived before the departure was known. In this case the claims failed and the jobs stayed in the
+// store.
 func (q *queue) rescanNow() {
 	q.rescannedAt, q.rescanPages = 0, 0
 	if q.waiting.Len() > 0 && !q.closed && q.isRescanDue() {
@@ -124,7 +125,7 @@ func (q *queue) rescanNow() {
 	}
 }
 
-// spillService makes all ready lists of a service search the store again.
+// spillService marks all ready lists of a service, so that they search the store again.
 func (q *queue) spillService(service string) {
 	if q.m.owned.OwnsAll() {
 		return
@@ -135,7 +136,8 @@ func (q *queue) spillService(service string) {
 	}
 }
 
-// deferClaim leaves a job alone that is being claimed, or is held until a time.
+// deferClaim prevents claims of a job until the given time, because the job is being claimed or is
+// held.
 func (q *queue) deferClaim(key engine.JobKey, until int64) {
 	if q.m.owned.OwnsAll() {
 		return
@@ -170,7 +172,8 @@ func (q *queue) sendClaim(r *queuedJob, claim flow.Claim, answered func(engine.O
 	}})
 }
 
-// returnClaim returns a claim if the answer of the other member may have been lost.
+// returnClaim gives a claimed job back to its owner when the answer of the owner may have been
+// lost.
 func (q *queue) returnClaim(a claimAnswered) {
 	if !q.m.owned.OwnsTask(a.ref.key.Task) {
 		q.m.orderForwarder.SendCommand(a.ref.key.Task, flow.GiveBack{Address: a.ref.key.At, Token: a.claim.Token})

@@ -20,8 +20,8 @@ type shardHandover struct {
 	done   func()
 }
 
-// gainShards takes the tasks of shards. Commands that waited for a departing task bring it back
-// when it is at rest. Pending handovers of these shards are dropped.
+// gainShards makes this member the owner of shards. It drops pending handovers of these shards. A
+// departing task that has waiting commands is loaded again when it has come to rest.
 func (t *tasks) gainShards(m shardsGained) {
 	now := t.m.nowMillis()
 	for _, shard := range m.shards {
@@ -53,7 +53,7 @@ func (t *tasks) loseShards(c actor.Context, m loseShards) {
 	t.watchHandover(h, handoverWarnAfter)
 	for _, id := range slices.Sorted(maps.Keys(t.pauses)) {
 		if !t.m.owned.OwnsTask(id) {
-			t.reviveTask(c, id) // its pause would delay all the others
+			t.reviveTask(c, id) // the pause of a crashed task would delay the other handovers
 		}
 	}
 	for el := t.byUse.Front(); el != nil; el = el.Next() {
@@ -65,9 +65,8 @@ func (t *tasks) loseShards(c actor.Context, m loseShards) {
 	t.finishHandovers()
 }
 
-// handOverMore asks tasks of other members to rest. It asks no more at once than of idle tasks.
-// Otherwise the commits of all would delay those of active tasks, and be so many that the member
-// refuses new work.
+// handOverMore asks tasks of other members to rest, up to a limit of unanswered requests. Without
+// the limit, their commits would delay active tasks, and the member would refuse new work.
 func (t *tasks) handOverMore() {
 	if t.restAsked > maxAsked/2 {
 		return
@@ -81,8 +80,8 @@ func (t *tasks) handOverMore() {
 	}
 }
 
-// countInMemory changes the number of a shard's tasks that are in memory, or that return to it
-// after a crash.
+// countInMemory changes the number of a shard's tasks that are in memory or in a pause after a
+// crash.
 func (t *tasks) countInMemory(task string, by int) {
 	if t.m.owned.OwnsAll() {
 		return
@@ -140,8 +139,8 @@ func (t *tasks) logDelayedHandover(m handoverDelayed) {
 }
 
 // redirectMessage handles a message for a task of another member. Waiting callers get the error
-// Moved. Reports of jobs, and claims that pollers give back, are forwarded. The new owner does
-// everything else by itself.
+// Moved. Reports of jobs and returned claims are forwarded. All other messages are dropped, because
+// the new owner repeats them.
 func (t *tasks) redirectMessage(message any) {
 	cmd, ok := message.(*taskCommand)
 	switch {
@@ -158,11 +157,11 @@ func (t *tasks) redirectMessage(message any) {
 type unknownJob struct {
 	job      engine.JobKey
 	given    int
-	function bool // it is that of a function
+	function bool // the job is a function flow
 }
 
-// returnUnknownJob gives a job back. Any report from before the job was forgotten has arrived here
-// by now.
+// returnUnknownJob gives a job back to the owner of its task, unless this member reported the job
+// recently. All earlier reports of the job have arrived by now.
 func (t *tasks) returnUnknownJob(m unknownJob) {
 	task := m.job.Task
 	if !t.m.owned.OwnsTask(task) && t.entries[task] == nil && !t.m.orderForwarder.HasReported(m.job, m.given, m.function) {
@@ -181,8 +180,8 @@ func awaitsReply(message any) bool {
 	return ok && cmd.reply != nil
 }
 
-// finishMove forgets a task that has been handed over, after its actor has passed on all its work.
-// If the task was given back meanwhile, it is loaded again.
+// finishMove forgets a task that was handed over. If this member owns the task again, the task is
+// loaded again.
 func (t *tasks) finishMove(c actor.Context, k *task) {
 	e := t.currentEntry(k)
 	if e == nil {
@@ -216,12 +215,12 @@ func (t *tasks) recoverOrphans(c actor.Context) {
 	}
 }
 
-// stepFlush passes through the actors of a task's steps, behind all effects that they received
-// before.
+// stepFlush is a marker that passes through the actors of a task's steps, behind all effects that
+// were sent before. It shows when the actors have handled these effects.
 type stepFlush struct {
 	at        int64
-	remaining atomic.Int64 // actors that it has not passed yet
-	// a step's actor has crashed: only the task knows its pending dispatches
+	remaining atomic.Int64 // actors that the marker has not passed yet
+	// a step's actor has crashed, so its pending dispatches are only known to the task
 	stepMissed atomic.Bool
 	done       func()
 
@@ -230,7 +229,7 @@ type stepFlush struct {
 }
 
 // noteMissedStep records that the flush did not reach the crashed actor of a step. An actor that
-// will be restarted recovers by itself.
+// will be restarted needs no other treatment.
 func (f *stepFlush) noteMissedStep(k *stepChild) {
 	f.stepMissed.Store(true)
 	if k.crashes >= manyCrashes {
@@ -259,15 +258,15 @@ func (h *effectPerformer) flushChildren(c actor.Context, f *stepFlush) {
 // stepsFlushed reports that a task's step actors have dispatched everything they received.
 type stepsFlushed struct{ *stepFlush }
 
-// flushTimeout is how long, in milliseconds, the step actors of a task may take. An actor that
-// crashed meanwhile never answers.
+// flushTimeout is how long, in milliseconds, the step actors of a task may take. A crashed actor
+// does not answer, so the flush is repeated afterwards.
 const flushTimeout = 1000
 
-// handOver puts the task to rest because another member will own it. New commands wait with the
-// parent. Decisions get stored, their dispatches are sent, and active jobs continue.
+// handOver puts the task to rest because another member will own it. New commands wait at the
+// parent actor. Pending decisions are stored, their dispatches are sent, and active jobs continue.
 func (t taskResting) handOver(c actor.Context, later bool) {
 	if t.resting > restLeaving || later && t.resting == restNone {
-		return // it is resting already, or the request is outdated
+		return // the task rests already, or the request is outdated
 	}
 	t.resting = restLeaving
 	t.turnPart().dropCut()
@@ -287,8 +286,8 @@ func (t taskResting) handOver(c actor.Context, later bool) {
 	}
 }
 
-// leaveUnloaded releases to another member a task that this one could not load. No decisions were
-// made here.
+// leaveUnloaded releases a task that this member could not load to another member. This member made
+// no decisions about the task.
 func (t taskResting) leaveUnloaded(c actor.Context) {
 	t.gen++ // makes later answers of the store outdated
 	waiting := t.waiting
@@ -322,7 +321,7 @@ func (t taskResting) finishFlush(c actor.Context, m stepsFlushed) {
 		t.flushing = nil // restLater retries
 	case m.stepMissed.Load():
 		t.flushing = nil
-		// the message that fails the step waits with the parent
+		// the command that fails the step waits at the parent actor
 		for _, at := range m.crashingSteps {
 			t.decideCommand(c, &taskCommand{command: failCrashingStep(at)})
 		}

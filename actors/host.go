@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// Host is the environment of the actors: how their work is scheduled, how blocking work runs beside
-// them, and the clock. The zero value is the real one; the simulator brings its own.
+// Host is the environment of the actors: their scheduling, goroutines for blocking work, and the
+// clock. The zero value is the real environment; the simulator replaces it.
 type Host struct {
-	// Dispatcher runs mailboxes. If nil, one goroutine per processor does.
+	// Dispatcher runs mailboxes. If nil, a dispatcher with one goroutine per processor is used.
 	Dispatcher actor.Dispatcher
 	// Go runs work that may block. If nil, it runs in reused goroutines.
 	Go func(func())
@@ -20,8 +20,8 @@ type Host struct {
 	// Park is called before a wait, with a function that reports whether the wait has ended. If
 	// nil, waits block.
 	Park func(over func() bool)
-	// Probe, if set, receives each message of a task or step before its actor does. A panic in it
-	// counts as that actor's panic. Tests and the simulator use it to crash actors.
+	// Probe, if set, receives each message of a task or step before the actor does. A panic in
+	// Probe counts as a panic of that actor. Tests and the simulator use Probe to crash actors.
 	Probe func(actor string, message any)
 }
 

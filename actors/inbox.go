@@ -12,13 +12,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// reportLinger is how long the first report of a step waits for others while more of the step's
-// jobs are active. One decision and one row then handle all of them.
+// reportLinger is how long the first report of a step waits for more reports while other jobs of
+// the step are active. One decision and one row then handle all of them.
 const reportLinger = time.Millisecond
 
-// inbox collects the reports of jobs for one actor, which is that of a step or of a task. The
-// goroutine that carried out a job puts the report there; the actor takes all of them together. An
-// inbox survives a crash of its actor.
+// inbox collects the reports of jobs for one actor of a task or step. The goroutine of a job adds
+// the report, and the actor takes all reports together. An inbox survives a crash of its actor.
 type inbox struct {
 	m         *Member
 	taskOwner *taskOwner
@@ -28,7 +27,7 @@ type inbox struct {
 	// actor that empties the inbox; nil while it is restarting after a crash
 	actor        *actor.PID
 	reported     []*activeJob // jobs with their reports
-	expectedJobs int          // jobs whose reports will come here
+	expectedJobs int          // number of jobs whose reports are expected here
 	notified     bool         // the actor has been notified
 	lingerTimer  func() (stopped bool)
 	closed       bool
@@ -36,14 +35,14 @@ type inbox struct {
 	childCount   int
 }
 
-// taskOwner is the actor that decides about the reports in the inboxes of a task and its steps: the
-// task's actor. After a crash or the end of that, the actor of all tasks keeps the reports for the
-// next one. nil means that the task has moved to another member.
+// taskOwner is the actor that decides about the reports in the inboxes of a task and its steps.
+// This is the actor of the task. After a crash or the end of that actor, the tasks actor keeps the
+// reports for the next one. If nil, the task has moved to another member.
 type taskOwner struct {
 	atomic.Pointer[actor.PID]
-	// held while a report is sent, so that no owner gets one after its successor is known
+	// held while a report is sent, so that a former owner gets no report after a new owner is set
 	sending sync.Mutex
-	// nothing is left to decide here but external work that the reports name
+	// the task needs no more decisions, except about external work that reports name
 	retired atomic.Bool
 }
 
@@ -53,7 +52,7 @@ func ownerAt(pid *actor.PID) *taskOwner {
 	return o
 }
 
-// sendToOwner sends reports to the actor or the member that decides about them.
+// sendToOwner sends reports to the actor or member that owns the task.
 func (in *inbox) sendToOwner(cmd *taskCommand) {
 	in.taskOwner.sending.Lock()
 	defer in.taskOwner.sending.Unlock()
@@ -64,15 +63,15 @@ func (in *inbox) sendToOwner(cmd *taskCommand) {
 	in.m.orderForwarder.SendCommand(cmd.task, cmd.command)
 }
 
-// setOwner sets the owner of the reports of a task. No earlier owner gets a report afterwards.
+// setOwner sets the owner of the reports of a task. A former owner gets no report afterwards.
 func (in *inbox) setOwner(owner *actor.PID) {
 	in.taskOwner.sending.Lock()
 	defer in.taskOwner.sending.Unlock()
 	in.taskOwner.Store(owner)
 }
 
-// sendExternal sends the reports that name external work to the owner. Nothing else would cancel
-// that work.
+// sendExternal sends the reports that name external work to the owner, so that the work is
+// canceled. Other reports are dropped.
 func (in *inbox) sendExternal(landed []*activeJob) {
 	for _, f := range landed {
 		if f.hasDeferredWork() {
@@ -81,16 +80,16 @@ func (in *inbox) sendExternal(landed []*activeJob) {
 	}
 }
 
-// retireOwner empties the inboxes of a task whose actor stops because nothing is left to decide.
-// The reports that name external work go to the actor of all tasks, now and in future.
+// retireOwner empties the inboxes of a task whose actor stops because the task needs no more
+// decisions. From now on, reports that name external work go to the tasks actor.
 func (in *inbox) retireOwner() {
 	in.taskOwner.retired.Store(true)
 	in.setOwner(in.m.tasks)
 	in.drainReports(in.sendExternal, true)
 }
 
-// detachOwner passes the reports of this inbox and of nested ones to the orderForwarder, now and in
-// future. No actor collects them anymore, but they still count.
+// detachOwner passes the reports of this inbox and of nested inboxes to the orderForwarder, now and
+// in future. The new owner of the task gets these reports.
 func (in *inbox) detachOwner() {
 	in.setOwner(nil)
 	in.drainReports(in.sendReports, false)
@@ -119,8 +118,7 @@ func (in *inbox) addChild() *inbox {
 	return k
 }
 
-// setActor sets the actor of an inbox, which may differ from the previous one; nil if there is none
-// at the moment.
+// setActor sets the actor of an inbox. A nil actor means that the actor is restarting.
 func (in *inbox) setActor(to *actor.PID) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -143,8 +141,8 @@ func (in *inbox) expectFewer(n int) {
 	in.notifyIfReady()
 }
 
-// addReport adds the report of a finished job. Without a report, the job only frees its place. If
-// no actor collects reports here anymore, the task gets the report at once.
+// addReport adds the report of a finished job. A job without a report only lowers the number of
+// expected jobs. If the inbox is closed, the report goes directly to the owner of the task.
 func (in *inbox) addReport(f *activeJob) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -163,8 +161,8 @@ func (in *inbox) addReport(f *activeJob) {
 	in.notifyIfReady()
 }
 
-// notifyIfReady notifies the actor if there are enough reports, or no others to wait for. A plain
-// step has no others to wait for.
+// notifyIfReady notifies the actor if enough reports have arrived, or no others are expected. The
+// inbox of a task always notifies at once.
 func (in *inbox) notifyIfReady() {
 	switch {
 	case in.notified || in.actor == nil || len(in.reported) == 0:
@@ -189,8 +187,8 @@ func (in *inbox) notifyAfterLinger() {
 	}
 }
 
-// takeReports passes the reports to hand. It holds the lock meanwhile, so other goroutines do not
-// see the inbox empty before that is done.
+// takeReports removes the reports and passes them to hand. It holds the lock until hand returns, so
+// other goroutines do not see an empty inbox too early.
 func (in *inbox) takeReports(hand func([]*activeJob)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -210,8 +208,8 @@ func (in *inbox) takeReportsLocked(hand func([]*activeJob)) {
 	}
 }
 
-// drainReports empties an inbox and all nested ones. If last, nothing collects from the nested ones
-// anymore.
+// drainReports empties an inbox and all nested ones. If last is true, it also closes the nested
+// inboxes.
 func (in *inbox) drainReports(hand func([]*activeJob), last bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -219,8 +217,8 @@ func (in *inbox) drainReports(hand func([]*activeJob), last bool) {
 	in.takeReportsLocked(hand)
 }
 
-// drainChildren empties the nested inboxes. If last, it closes each one under the same lock, so no
-// report can arrive between the last collection and the close.
+// drainChildren empties the nested inboxes. If last is true, it closes each one under the same
+// lock, so no report can arrive in between.
 func (in *inbox) drainChildren(hand func([]*activeJob), last bool) {
 	inside := slices.SortedFunc(maps.Keys(in.children), func(k, l *inbox) int { return in.children[k] - in.children[l] })
 	for _, k := range inside {
@@ -235,14 +233,14 @@ func (in *inbox) drainChildren(hand func([]*activeJob), last bool) {
 	}
 }
 
-// drainCrashed passes on the reports for an actor that has crashed, with those of nested inboxes.
-// Later reports go to the actor of all tasks at once.
+// drainCrashed passes the reports for a crashed actor, and those of nested inboxes, to hand. Later
+// reports go directly to the tasks actor.
 func (in *inbox) drainCrashed(hand func([]*activeJob)) {
 	in.setOwner(in.m.tasks)
 	in.drainAndClose(hand)
 }
 
-// drainAndClose empties an inbox and all nested ones for the last time.
+// drainAndClose empties and closes an inbox and all nested ones.
 func (in *inbox) drainAndClose(hand func([]*activeJob)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -251,8 +249,8 @@ func (in *inbox) drainAndClose(hand func([]*activeJob)) {
 	in.closed = true
 }
 
-// close closes an inbox whose step has ended, and all nested ones. The reports in them are no
-// longer needed, except for external work that they name.
+// close closes the inbox of a step that has ended, and all nested ones. Their reports are dropped,
+// except reports that name external work.
 func (in *inbox) close() {
 	in.parent.mu.Lock()
 	delete(in.parent.children, in)
@@ -260,8 +258,7 @@ func (in *inbox) close() {
 	in.drainAndClose(in.sendExternal)
 }
 
-// IsAbandoned reports whether no actor collects reports here anymore, because the step or an
-// enclosing one has ended.
+// IsAbandoned reports whether the inbox is closed because its step or an enclosing step has ended.
 func (in *inbox) IsAbandoned() bool {
 	for ; in != nil; in = in.parent {
 		in.mu.Lock()

@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Jobs of tasks that have moved are withdrawn by their new owners. If an owner ends before its
-// withdrawal is sent, the withdrawal is lost: the next owner ignores what has ended. So a member
-// that carries out such jobs asks their tasks from time to time whether they are still needed.
+// The new owners of moved tasks withdraw the jobs of these tasks. A withdrawal is lost if its owner
+// ends before sending it, because the next owner ignores ended jobs. So a member that carries out
+// such jobs periodically asks their tasks whether the jobs are still needed.
 
-// inquiryInterval is the pause between inquiries. A new job is skipped the first time: most have
-// ended by the next one.
+// inquiryInterval is the pause between inquiries. The first inquiry skips new jobs, because most of
+// them end before the next one.
 const inquiryInterval = 30 * time.Second
 
-// maxInquiries is how many jobs one request asks for, and inquiryTimeout how long it may take.
-// Tasks that do not answer are asked again the next time.
+// maxInquiries is how many jobs one request asks about. inquiryTimeout bounds the time for one
+// request. Tasks that do not answer are asked again at the next inquiry.
 const (
 	maxInquiries   = 500
 	inquiryTimeout = 2 * time.Second
@@ -25,14 +25,14 @@ const (
 
 // Messages to the sessions actor.
 type (
-	// inquireForeign makes the sessions actor look for jobs to ask for.
+	// inquireForeign makes the sessions actor ask whether jobs of moved tasks are still needed.
 	inquireForeign struct{}
-	// jobsUnwanted are jobs that are no longer needed.
+	// jobsUnwanted lists jobs that are no longer needed.
 	jobsUnwanted struct{ flights []*activeJob }
 )
 
-// inquireLater schedules the next inquiry. A member that owns all tasks permanently carries out no
-// jobs for others.
+// inquireLater schedules the next inquiry. It does nothing if this member owns all tasks
+// permanently.
 func (s *sessions) inquireLater() {
 	m := s.m
 	if m.cfg.Others != nil && !m.owned.OwnsAll() {
@@ -40,7 +40,7 @@ func (s *sessions) inquireLater() {
 	}
 }
 
-// inquireForeign asks for the jobs whose tasks belong to other members.
+// inquireForeign asks tasks of other members whether their jobs on this member are still needed.
 func (s *sessions) inquireForeign() {
 	var due []*activeJob
 	for _, f := range s.jobsInOrder(s.isForeignJob) {
@@ -77,7 +77,8 @@ func (m jobCarrying) findEndedJobs(flights []*activeJob) (over []*activeJob) {
 	return over
 }
 
-// withdrawUnwanted withdraws jobs that are no longer needed, unless they were replaced meanwhile.
+// withdrawUnwanted withdraws jobs that are no longer needed, unless a newer delivery has replaced
+// them.
 func (s *sessions) withdrawUnwanted(m jobsUnwanted) {
 	for _, f := range m.flights {
 		if s.activeJobs[f.key] == f {
@@ -86,8 +87,8 @@ func (s *sessions) withdrawUnwanted(m jobsUnwanted) {
 	}
 }
 
-// isForeignJob reports whether a job belongs to a task of another member. The inbox of a task that
-// crashed before it moved is not detached, because no actor was left to do that.
+// isForeignJob reports whether a job belongs to a task of another member. It also checks the
+// ownership of shards, because the inbox of a crashed task stays attached after a move.
 func (s *sessions) isForeignJob(f *activeJob) bool {
 	in := f.inbox.Load()
 	return in != nil && (in.HasMoved() || !s.m.owned.OwnsTask(f.key.Task))

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// jobContext is the context of a job. Unlike a context of the standard library it costs almost
-// nothing until a function waits for its end, which few do. Only then a real context is created,
-// which also ends with the member.
+// jobContext is the context of a job. A standard context is created only when a caller waits for
+// its end, which is rare, so most jobs avoid its cost. The context also ends with the member.
 type jobContext struct {
 	member   context.Context
 	mu       sync.Mutex
@@ -21,7 +20,8 @@ func (c *jobContext) Deadline() (time.Time, bool) { return c.member.Deadline() }
 
 func (c *jobContext) Done() <-chan struct{} { return c.innerContext().Done() }
 
-// Value also answers the standard library when it derives a context from this one.
+// Value implements context.Context. The standard library calls it when it derives a context from
+// this one.
 func (c *jobContext) Value(key any) any { return c.innerContext().Value(key) }
 
 func (c *jobContext) Err() error {

@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// libraryHandler passes only errors inside the actor library to our log. The package itself logs
-// starts and crashes where they happen. The library's details are messages, which would put users'
-// values into the log.
+// libraryHandler passes only error records of the actor library to the log. It drops their
+// attributes, which could contain values of users. This package itself logs starts and crashes of
+// actors.
 type libraryHandler struct{ to slog.Handler }
 
 func libraryLog(to *slog.Logger) actor.ConfigOption {
@@ -20,7 +20,7 @@ func (l libraryHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelError && l.to.Enabled(ctx, level)
 }
 
-// crashLogPrefix starts the library's line about a crashed actor.
+// crashLogPrefix starts the log line of the actor library about a crashed actor.
 const crashLogPrefix = "[Supervision]"
 
 func (l libraryHandler) Handle(ctx context.Context, r slog.Record) error {

@@ -2,17 +2,19 @@ package actors
 
 import "github.com/troupe-engine/troupe/flow"
 
-// Liveness knows the workers that send heartbeats for themselves instead of for each of their jobs.
+// Liveness tracks the workers that send one heartbeat for all their jobs.
 type Liveness interface {
 	// Polled records that a worker has polled for jobs.
 	Polled(worker string)
-	// Signs returns what is known of a worker; the zero value if it is unknown.
+	// Signs returns the known signs of life of a worker, or the zero value if the worker is
+	// unknown.
 	Signs(worker string) flow.Signs
-	// Pushed returns the services that push workers offer, whether those workers are alive or not.
+	// Pushed returns the services that push workers offer, including workers that are not alive.
 	Pushed() []string
 }
 
-// workerJoinedAt returns when a worker registered, as far as this member knows.
+// workerJoinedAt returns when a worker registered, in Unix milliseconds; 0 if this member does not
+// know it.
 func (m jobCarrying) workerJoinedAt(worker string) int64 {
 	if m.cfg.Workers == nil {
 		return 0
@@ -20,8 +22,8 @@ func (m jobCarrying) workerJoinedAt(worker string) int64 {
 	return m.cfg.Workers.Signs(worker).Joined
 }
 
-// withSigns completes a command for the core. An expired claim needs what is known of its worker.
-// The recovery of jobs left with workers of a departed member needs the members that are alive now.
+// withSigns adds data that the core cannot know to a command. An expired claim gets the signs of
+// life of its worker. A recovery of jobs of a departed member gets the list of live members.
 func (t *task) withSigns(cmd flow.Command) flow.Command {
 	ring, ok := cmd.(flow.Ring)
 	switch {

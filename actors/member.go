@@ -34,19 +34,19 @@ import (
 // Config configures a member. Only Store is required.
 type Config struct {
 	Store  persistence.Store
-	Reader *persistence.Reader // a new one if nil
+	Reader *persistence.Reader // nil means a new reader
 	// Name is the member's name in logs and in the store.
 	Name string
-	// Cluster is the name of the member's cluster. URL is where other members reach this one.
-	// Gossip is its gossip address (host and port). The store shows all three and the program's
-	// Version to the other members.
+	// Cluster is the name of the member's cluster. URL is the address at which other members reach
+	// this one, and Gossip its gossip address (host and port). Other members read these and Version
+	// from the store.
 	Cluster, URL, Gossip, Version string
-	// Seal is equal for members with the same secret. The store refuses members with another one.
+	// Seal identifies the secret of the cluster. The store refuses members with a different seal.
 	Seal string
-	// Others reaches the tasks and jobs of other members. If nil, there are none and the member
-	// owns all tasks. If set and the store can be shared, the member owns no task before Gain.
+	// Others sends requests to the other members. If nil, this member owns all tasks. If set and
+	// the store can be shared, the member owns no task before Gain.
 	Others Others
-	// Heard receives news from other members that is kept outside the actors. May be nil.
+	// Heard receives news of other members that the actors do not handle. May be nil.
 	Heard func(engine.News)
 	// Gained is called when the member owns more shards; it must not block. May be nil.
 	Gained func()
@@ -59,22 +59,23 @@ type Config struct {
 	// Relay sends jobs to attached workers: those of type remote, and those of type http for which
 	// a worker is attached. If nil, jobs of type remote fail.
 	Relay Relay
-	// Trackers poll and cancel the external work that attempts wait for, by service. Work of a
-	// service without a tracker fails.
+	// Trackers poll and cancel the external work that attempts wait for, by service. Without a
+	// tracker for its service, external work fails.
 	Trackers map[string]externals.Tracker
-	// Concurrency is how many jobs of a type run at once. Default 256.
+	// Concurrency is how many jobs of an exec type run at once. Default 256.
 	Concurrency map[flow.ExecType]int
-	// Workers knows which workers are alive. Those keep their claims without a heartbeat per claim.
-	// May be nil.
+	// Workers tracks which workers are alive. Live workers keep their claims without a heartbeat
+	// for each claim. May be nil.
 	Workers Liveness
-	// Outranked reports whether a worker gets no jobs of a service because others offer it. If nil,
-	// no worker is outranked.
+	// Outranked reports whether a worker gets no jobs of a service because preferred workers offer
+	// it. If nil, no worker is outranked.
 	Outranked func(worker, service string) bool
 	// Visibility is how long a poller may hold a claim without a heartbeat. Default 60 s.
 	Visibility time.Duration
-	// IdleAfter is how long a task that only waits stays in memory. Default 3 s.
+	// IdleAfter is how long an idle task stays in memory. Default 3 s.
 	IdleAfter time.Duration
-	// Lease is how long the member may be silent before another one may replace it. Default 2 s.
+	// Lease is how long the member may miss renewals before another member may replace it. Default
+	// 2 s.
 	Lease time.Duration
 	// Retention is how long ended tasks are kept. Default 30 days; negative means forever.
 	Retention time.Duration
@@ -82,16 +83,16 @@ type Config struct {
 	Chores []chores.Chore
 	// Payloads stores large values outside the store. If nil, all values are in the store.
 	Payloads values.Payloads
-	// ValuesAt describes the place of these values, for operators.
+	// ValuesAt describes the location of values outside the store. It is shown to operators.
 	ValuesAt string
 	// MaxUncommitted bounds the commits that wait for the store, and the requests that wait for
-	// answers. MaxReady bounds the jobs that wait in memory for this member's carriers. Beyond
-	// these bounds, new work is refused as busy; commands that free capacity, such as reports, are
-	// refused beyond four times as much. MaxReady also bounds the poller jobs in memory; more wait
+	// answers. MaxReady bounds the jobs in memory that wait for this member's carriers, and the
+	// poller jobs in memory. Beyond these bounds, new work is refused as busy. Commands that free
+	// capacity, such as reports, are refused beyond four times these bounds. More poller jobs wait
 	// in the store. Defaults are 20,000 and 100,000.
 	MaxUncommitted, MaxReady int
-	// MaxWaiting bounds the bytes of values in requests that wait for answers, in the same way.
-	// Default 256 MiB.
+	// MaxWaiting bounds the bytes of values in requests that wait for answers. As for
+	// MaxUncommitted, commands that free capacity have four times this bound. Default 256 MiB.
 	MaxWaiting int
 	Tracing    Tracing
 	// NodeMetrics enables counts of attempts by node.
@@ -131,7 +132,7 @@ func (c Config) orDefault() Config {
 // Tracker polls and cancels external work of a service; see externals.Tracker.
 type Tracker = externals.Tracker
 
-// Chore is periodic work on things beyond an age; see chores.Chore.
+// Chore is periodic work on data beyond an age; see chores.Chore.
 type Chore = chores.Chore
 
 // Payloads stores large values outside the store; see values.Payloads.
@@ -170,7 +171,7 @@ type memberRuntime struct {
 	work       *background.Work
 }
 
-// memberActors are the two actors of a member at the top.
+// memberActors are the two top-level actors of a member.
 type memberActors struct {
 	tasks       *actor.PID
 	sessions    *actor.PID
@@ -244,8 +245,8 @@ func Start(ctx context.Context, cfg Config) (*Member, error) {
 	return m, nil
 }
 
-// joinStore registers the member in the store and takes a lease. A member without others owns
-// everything.
+// joinStore registers the member in the store and takes a lease. A member without Others owns all
+// tasks.
 func (m memberWiring) joinStore(ctx context.Context) error {
 	cfg := &m.cfg
 	incarnation, err := m.store.Join(ctx, persistence.Joining{Name: cfg.Name, Cluster: cfg.Cluster,
@@ -280,7 +281,7 @@ func (m memberWiring) joinStore(ctx context.Context) error {
 func (m memberWiring) spawnActors() {
 	m.system = actor.NewActorSystem(
 		libraryLog(m.log),
-		// The last sender to a stopped actor leaves a goroutine for this long.
+		// the actor library keeps a goroutine for this long after a message to a stopped actor
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
 	m.sessions = m.spawnActor(func() actor.Actor { return newSessions(m.Member) })
@@ -352,8 +353,8 @@ func (m *Member) Now() time.Time { return m.lease.Now() }
 // Incarnation returns the id of this run of the member in the store.
 func (m *Member) Incarnation() string { return m.incarnation }
 
-// Ready returns nil if the member can work: it is running and its writes reach the store. Else it
-// returns the reason.
+// Ready returns nil if the member runs, holds its lease and can write to the store. Else it returns
+// the reason.
 func (m *Member) Ready() error {
 	if m.stopping.Load() {
 		return errStopping
@@ -373,7 +374,7 @@ func (m *Member) Ready() error {
 
 var errStopping = flow.Errorf(flow.Busy, "the member is shutting down")
 
-// checkAvailable returns why the member takes no requests, or nil if it does.
+// checkAvailable returns nil if the member accepts requests, else the reason.
 func (m *Member) checkAvailable() error {
 	err := m.Ready()
 	if errors.Is(err, engine.ErrUnavailable) {
@@ -382,34 +383,33 @@ func (m *Member) checkAvailable() error {
 	return err
 }
 
-// errOutOfTouch is the answer of a member without a lease. Other members may be able to do the
-// work.
+// errOutOfTouch is the answer of a member without a lease. The caller may retry at another member.
 var errOutOfTouch = engine.Unable(flow.Errorf(flow.Busy, "the member has lost its lease on the store"))
 
 // Held returns how long the member has held its lease without a failed or late renewal. After an
-// outage of the store, other members get at least that long before they count as dead.
+// outage of the store, a member must hold its lease long enough before it may declare others dead.
 func (m *Member) Held() time.Duration { return m.lease.HeldFor() }
 
-// Lost returns a channel that is closed when the member was fenced and has to end.
+// Lost returns a channel that is closed when the member was fenced and must end.
 func (m *Member) Lost() <-chan struct{} { return m.lease.Lost() }
 
-// Rewind reports that the store does not continue where it was.
+// Rewind reports that the store lost its recent state; see lease.Rewind.
 type Rewind = lease.Rewind
 
-// Rewound returns what happened to the store; nil if the member is not lost, or was lost for
-// another reason.
+// Rewound returns how the store lost its recent state; nil if the member was not lost, or was lost
+// for another reason.
 func (m *Member) Rewound() *lease.Rewind { return m.lease.Rewound() }
 
-// restGrace bounds how long tasks may take to rest when the member stops. countGrace bounds how
-// long the store may take to accept the last statistics.
+// restGrace bounds how long tasks may take to rest when the member stops. countGrace bounds the
+// last write of statistics.
 const (
 	restGrace  = 5 * time.Second
 	countGrace = 2 * time.Second
 )
 
-// Settle waits until the member itself carries out no more jobs, or ctx ends. A member that has
-// handed over its tasks waits with it while it still answers the others. For a member that has not,
-// new jobs may keep Settle waiting.
+// Settle waits until this process carries out no more jobs, or ctx ends. Call it after the member
+// has handed over its tasks, while the member still answers requests. Otherwise new jobs may keep
+// Settle waiting.
 func (m *Member) Settle(ctx context.Context) {
 	settled := make(chan struct{})
 	m.sendMessage(m.sessions, awaitSettled{done: func() { close(settled) }})
@@ -443,7 +443,7 @@ func (m *Member) Stop(ctx context.Context) error {
 		resting.Err() == nil && m.work.Sleep(restRecheck) {
 	}
 	m.lease.MarkGivenUp()
-	// by then the lease has expired by itself
+	// after this time, the lease has expired by itself
 	leaving, cancel := m.work.DetachedContext(ctx, m.cfg.Lease)
 	defer cancel()
 	err := m.store.Leave(leaving, m.incarnation)
@@ -463,7 +463,7 @@ func (m memberEnding) waitDone(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// Kill ends everything at once, as a crash would: no task is put to rest, and the lease expires by
+// Kill ends the member at once, as a crash would: no task is put to rest, and the lease expires by
 // itself.
 func (m *Member) Kill() {
 	m.stopping.Store(true)

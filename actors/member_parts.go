@@ -1,19 +1,19 @@
 package actors
 
-// The methods of a member are grouped by purpose. All groups share one member, so a value
-// of a group costs nothing. Calls between groups name the group, as in m.carryPart().
+// The methods of a member are grouped by purpose. A group is a wrapper of the member pointer, so it
+// costs nothing to create. Calls between groups name the group, as in m.carryPart().
 type (
 	// memberWiring creates the parts of a member.
 	memberWiring struct{ *Member }
-	// memberRequests admits requests, and passes them to tasks and their answers to callers.
+	// memberRequests admits requests, passes them to tasks, and returns the answers to callers.
 	memberRequests struct{ *Member }
 	// taskStarting prepares the start of a task.
 	taskStarting struct{ *Member }
-	// jobCarrying carries out jobs, and exchanges news of them with their tasks.
+	// jobCarrying carries out jobs and exchanges messages about jobs with their tasks.
 	jobCarrying struct{ *Member }
 	// memberEnding ends the work of a member, and logs how tasks have ended.
 	memberEnding struct{ *Member }
-	// taskLeftovers finds everything in the store that has to end with a task that cannot be read.
+	// taskLeftovers finds all rows of the store that must end together with an unreadable task.
 	taskLeftovers struct{ *Member }
 )
 

@@ -14,18 +14,17 @@ import (
 // which return at once, except Do and Carry.
 type Others interface {
 	// Do carries out orders at the current owners of their tasks, here or on other members, until
-	// they are answered or ctx ends. It returns the answer of each in order. Orders may be
-	// delivered repeatedly. An owner that is busy counts as an answer for a claim only.
+	// they are answered or ctx ends. It returns the answers in the same order. An order may be
+	// delivered repeatedly. A busy owner counts as an answer only for a claim.
 	Do(ctx context.Context, orders engine.Orders) engine.Outcomes
-	// Owner returns the incarnation that owns a task, as far as is known here; "" if it has no
-	// owner at the moment.
+	// Owner returns the incarnation of the known owner of a task; "" if no owner is known.
 	Owner(task string) string
-	// Carry asks another member, by its incarnation, to carry out jobs or to withdraw some. Without
-	// an error that member is now responsible for them. With an error it is not, as far as can be
-	// known. The request may be repeated.
+	// Carry asks another member, by its incarnation, to carry out or withdraw jobs. A nil error
+	// means that the other member is responsible for them. After an error, the request may be
+	// repeated.
 	Carry(ctx context.Context, carrier string, errands engine.Errands) error
-	// Credits announces to all members for which jobs workers are attached here. The notice may be
-	// lost.
+	// Credits announces to all members which jobs the attached workers of this member can take. The
+	// notice may be lost.
 	Credits(c *engine.Credits)
 	// Alive returns the incarnations of the other members that are alive.
 	Alive() []string
@@ -41,9 +40,9 @@ type (
 	shardsGained struct{ shards []int }
 	loseShards   struct {
 		shards []int
-		done   func() // called when none of their tasks is in memory
+		done   func() // called when no task of the shards is in memory
 	}
-	// memberGone reports that a member is gone: its jobs are recovered.
+	// memberGone reports that another member is gone, so that its jobs are recovered.
 	memberGone struct{ incarnation string }
 )
 
@@ -65,10 +64,10 @@ func (m *Member) Gain(shards []int) {
 // change at any time.
 func (m *Member) Shards() persistence.ShardSet { return m.owned.OwnedShards() }
 
-// Lose hands shards over. Commands for their tasks are refused (flow.Moved), and the tasks rest
-// after their decisions are stored. Jobs that this member carries out for them continue and report
-// to the new owners. When Lose returns nil, none of the tasks is in memory and no writes for them
-// are pending. After an error the caller may repeat Lose, or Gain returns the shards.
+// Lose hands over shards to other members. Commands for their tasks are refused (flow.Moved), and
+// the tasks rest after their decisions are stored. Running jobs continue and report to the new
+// owners. When Lose returns nil, no task of the shards is in memory or has pending writes. After an
+// error, repeat Lose, or call Gain to keep the shards.
 func (m *Member) Lose(ctx context.Context, shards []int) error {
 	if m.owned.OwnsAll() {
 		return flow.Errorf(flow.Conflict, "the member is alone on its store: there is no other member to take its tasks")
@@ -78,7 +77,7 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 	if _, err := answerOf(ctx, m, done, nil); err != nil {
 		return err
 	}
-	// with commits of an actor that crashed, or jobs in flight to other members
+	// commits of a crashed actor, or jobs in flight to other members, may be pending
 	for m.committer.IsWritingFor(shards) || m.jobForwarder.IsSendingFor(shards) {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -90,8 +89,8 @@ func (m *Member) Lose(ctx context.Context, shards []int) error {
 	return nil
 }
 
-// Gone reports that another member has left in order, or was fenced. Its jobs for tasks of this
-// member are recovered.
+// Gone reports that another member has left in order, or was fenced. This member recovers the jobs
+// of its tasks that ran there.
 func (m *Member) Gone(incarnation string, left bool) {
 	m.peers.markGone(incarnation, left)
 	m.sendMessage(m.tasks, memberGone{incarnation})
@@ -101,9 +100,9 @@ func (m *Member) Gone(incarnation string, left bool) {
 	}
 }
 
-// Carry makes this member carry out jobs of other members' tasks, or withdraw some. It reports the
-// results to the owners of the tasks, also if it does not carry out a job after all. After an error
-// it does nothing with them: the tasks may move and finish the jobs before it would start.
+// Carry makes this member carry out or withdraw jobs of other members' tasks. Results go to the
+// owners of the tasks, also for jobs that are not carried out. After an error the member has not
+// started any of the jobs.
 func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
 	if err := m.checkAvailable(); err != nil && !m.stopping.Load() {
 		return err
@@ -112,20 +111,20 @@ func (m *Member) Carry(ctx context.Context, errands engine.Errands) error {
 	m.sendMessage(m.sessions, carryForeign{slices.Clone(errands), turn, func() { heard <- struct{}{} }})
 	_, err := answerOf(ctx, m, heard, nil)
 	if err != nil && !turn.CompareAndSwap(false, true) {
-		return nil // they were accepted meanwhile
+		return nil // the sessions actor accepted them meanwhile
 	}
 	return err
 }
 
-// Credited stores for which jobs workers are attached to another member. Credits of a member that
-// is not known to be alive are ignored: jobs sent to it might be taken for lost.
+// Credited records which jobs the attached workers of another member can take. It ignores credits
+// of a member that is not known to be alive, because jobs sent there might count as lost.
 func (m *Member) Credited(c *engine.Credits) {
 	r := m.carryPart().sharingRelay()
 	if r == nil || !m.peers.isMemberAlive(c.Member) {
 		return
 	}
 	r.Credited(c)
-	// it was reported gone meanwhile, perhaps to the relay before these credits
+	// the relay may have got these credits after the report that the member is gone
 	if !m.peers.isMemberAlive(c.Member) {
 		r.Gone(c.Member)
 	}
@@ -138,7 +137,7 @@ func (m *Member) Heard(news engine.News) {
 	}
 }
 
-// Offered receives jobs of other members' tasks for pollers of this one.
+// Offered receives jobs of other members' tasks for pollers of this member.
 func (m *Member) Offered(jobs []engine.Offer) {
 	m.sendMessage(m.sessions, jobsOffered{slices.Clone(jobs)})
 }

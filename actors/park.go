@@ -17,8 +17,8 @@ var errTimeUp = errors.New("the time is up")
 var errLost = flow.Errorf(flow.Busy, "the member was fenced off, since its lease had run out or "+
 	"its store went back in time: ask another one")
 
-// answerOf waits for an answer. An available answer wins over other reasons to end the wait, so
-// that the result does not depend on chance.
+// answerOf waits for an answer. An available answer wins over other reasons to end the wait, so the
+// result does not depend on the random choice of select.
 func answerOf[T any](ctx context.Context, m *Member, done <-chan T, timeUp <-chan struct{}) (T, error) {
 	lost := m.Lost()
 	m.work.Park(func() bool {

@@ -10,14 +10,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// otherPeers knows the other members: which are alive, which have departed, and how to recover the
-// jobs of those that have. It is a structure with a lock.
+// otherPeers tracks the other members: the live ones, the departed ones, and how to recover the
+// jobs of departed ones. It is a structure with a lock.
 type otherPeers struct {
 	others      interface{ Alive() []string } // nil if there are none
 	relay       Relay
 	workers     Liveness
 	shards      interface{ SinceOf(task string) int64 }
-	incarnation string // of this member
+	incarnation string // incarnation of this member
 	visibility  time.Duration
 	now         func() int64 // the store's time in Unix milliseconds
 	migrated    migratedJobs
@@ -40,8 +40,8 @@ func (p *otherPeers) markGone(incarnation string, left bool) {
 	p.gone[incarnation] = flow.Departure{Member: incarnation, At: p.now(), Left: left}
 }
 
-// forgetGone forgets members that departed long ago. No task waits for their workers anymore, and
-// no view calls them alive.
+// forgetGone forgets members that departed long ago. By then, no task waits for their workers, and
+// the cluster no longer lists them as alive.
 func (p *otherPeers) forgetGone() {
 	now, alive := p.now(), p.others.Alive()
 	p.mu.Lock()
@@ -55,8 +55,8 @@ func (p *otherPeers) forgetGone() {
 // workers may return.
 const goneFor = 60_000
 
-// aliveMembers returns the other members whose jobs continue when this one loads a task. A member
-// that was reported gone is not alive, whatever the cluster's view says.
+// aliveMembers returns the live members whose jobs continue when this member loads a task. A member
+// that was reported gone is omitted even if the cluster still lists it.
 func (p *otherPeers) aliveMembers() []string {
 	if p.others == nil {
 		return nil
@@ -72,13 +72,13 @@ func (p *otherPeers) isMemberAlive(incarnation string) bool {
 	return slices.Contains(p.aliveMembers(), incarnation)
 }
 
-// mayCarry reports whether a member may become the carrier of a job. Jobs of a member that joined
-// after the last view of the cluster would be taken for lost.
+// mayCarry reports whether a member may become the carrier of a job. A member that is not known to
+// be alive may not, because its jobs would count as lost.
 func (p *otherPeers) mayCarry(carrier string) bool {
 	return carrier == p.incarnation || p.others == nil || p.isMemberAlive(carrier)
 }
 
-// returnGrace returns how long to wait for returning workers.
+// returnGrace returns how long to wait for workers that may return with their jobs.
 func (p *otherPeers) returnGrace() time.Duration {
 	if r, ok := p.relay.(Roaming); ok {
 		return r.Grace()
@@ -86,7 +86,7 @@ func (p *otherPeers) returnGrace() time.Duration {
 	return 0
 }
 
-// returnTerms returns the conditions for workers that may move to another member with their jobs.
+// returnTerms returns the conditions for workers that may take their jobs to another member.
 func (p *otherPeers) returnTerms() (r flow.Return) {
 	if r.Grace = p.returnGrace().Milliseconds(); r.Grace > 0 && p.workers != nil {
 		r.Pushed = p.workers.Pushed()
@@ -94,8 +94,8 @@ func (p *otherPeers) returnTerms() (r flow.Return) {
 	return r
 }
 
-// leaveCommand returns the command that gives back the jobs of a stopping member. Only in a cluster
-// does it name the migrated jobs, because only other members learn that this one left in order.
+// leaveCommand returns the command that gives back the jobs of a stopping member. In a cluster, the
+// command names the jobs that workers take to other members.
 func (p *otherPeers) leaveCommand(task string) flow.Leave {
 	c := flow.Leave{Return: p.returnTerms()}
 	if p.others != nil {

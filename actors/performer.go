@@ -17,15 +17,15 @@ import (
 type effectPerformer struct {
 	m               *Member
 	task            string
-	self            *actor.PID // its actor
-	scope           string     // scope of the steps that it handles directly
+	self            *actor.PID // actor of this performer
+	scope           string     // scope of the steps that the actor handles directly
 	inbox           *inbox     // inbox for reports of its jobs
 	children        map[flow.Address]*stepChild
-	childrenByScope map[string]*stepChild // the same, by the scope inside the step
+	childrenByScope map[string]*stepChild // children by the scope inside their step
 	alarms          alarmHeap
-	pruneAlarmsAt   int // number of alarms at which idle ones are removed next
+	pruneAlarmsAt   int // number of alarms at which idle ones are next removed
 	timer           *background.Timer
-	closed          bool // spawning while the actor stops would block the stop forever
+	closed          bool // no actor may be spawned, since that would block the stop of this actor
 }
 
 // stepChild is a step actor below this actor.
@@ -47,9 +47,9 @@ type (
 	queryOutstanding struct{ at flow.Address }
 )
 
-// outstandingEffects are all outstanding effects of a step and everything below it; earlier ones
-// are void. It is ordered among the effects that a task releases, because it describes the state
-// between them.
+// outstandingEffects are all outstanding effects of a step and everything below it. It replaces all
+// earlier effects. It is sent in order with other effects, because it describes the state at its
+// position.
 type outstandingEffects struct {
 	flow.Spawn // effect that spawns the step
 	effects    []flow.Effect
@@ -87,8 +87,8 @@ func (h *effectPerformer) performEffects(c actor.Context, effects []flow.Effect)
 	h.armTimer()
 }
 
-// sendShare sends a child its share of effects. A child that is restarting asks for everything when
-// it is back, but withdrawals do not wait for it.
+// sendShare sends a child its share of the effects. A restarting child asks for all its effects
+// later, so only withdrawals are sent on at once.
 func (h *effectPerformer) sendShare(c actor.Context, k *stepChild) {
 	mine := k.share
 	k.share = effectShare{}
@@ -110,8 +110,8 @@ func (h *effectPerformer) sendJobEffects(c actor.Context, effects []flow.Effect)
 	}
 }
 
-// concernsSessions reports whether effects contain a dispatch or withdrawal. Most ends of attempts
-// need neither.
+// concernsSessions reports whether effects contain a message for the sessions actor. Most ends of
+// attempts do not.
 func concernsSessions(effects []flow.Effect) bool {
 	for _, e := range effects {
 		switch e := e.(type) {
@@ -129,7 +129,7 @@ func concernsSessions(effects []flow.Effect) bool {
 // effectShare is a part of a list of effects, in order. A contiguous run of effects is not copied.
 type effectShare struct {
 	effects []flow.Effect
-	end     int // end of the run in the list; 0 if the share is a copy
+	end     int // end position of the run in the list; 0 if the share is a copy
 }
 
 func (s *effectShare) addEffect(all []flow.Effect, i int) {
@@ -145,14 +145,15 @@ func (s *effectShare) addEffect(all []flow.Effect, i int) {
 
 // stepEnds stores the positions in a list of effects at which steps end.
 type stepEnds struct {
-	byStep  map[flow.Address]int // last Prune of each step
-	taskEnd int                  // end of the task
+	byStep  map[flow.Address]int // position of the last Prune of each step
+	taskEnd int                  // position of the task's end
 }
 
 // stopEndedSteps stops the actors of the steps that end with these effects, before the effects are
-// performed. A stopped child may never read its mailbox, so withdrawals go directly to the sessions
-// actor. That takes nothing from a closed inbox, so no job overtakes its withdrawal. The dispatches
-// and withdrawals of the same effects follow after the notice that the step needs no jobs.
+// performed. A stopped child may not read its mailbox, so withdrawals go directly to the sessions
+// actor. That actor dispatches nothing for a closed inbox, so no job overtakes its withdrawal.
+// Dispatches and withdrawals of the same effects follow after the notice that the step needs no
+// jobs.
 func (h *effectPerformer) stopEndedSteps(c actor.Context, effects []flow.Effect) (last stepEnds) {
 	for i, e := range effects {
 		switch e := e.(type) {
@@ -170,8 +171,8 @@ func (h *effectPerformer) stopEndedSteps(c actor.Context, effects []flow.Effect)
 	return last
 }
 
-// childForEffect returns the child that handles an effect: its step, or one around it. Effects of
-// poller jobs have no child: the jobs are in the store already, and the next poller must find them.
+// childForEffect returns the child that handles an effect: the child of its step or of an enclosing
+// step. Effects of poller jobs have no child, because their jobs must go to the queue at once.
 func (h *effectPerformer) childForEffect(e flow.Effect) *stepChild {
 	if len(h.children) == 0 || isQueueEffect(e) {
 		return nil
@@ -215,8 +216,8 @@ func isQueueEffect(e flow.Effect) bool {
 	return false
 }
 
-// addressOf returns the address of an effect; unit reports that the effect concerns a unit or the
-// inside of the step, not the step itself.
+// addressOf returns the address of an effect. unit reports whether the effect concerns a unit or
+// the inside of the step, instead of the step itself.
 func addressOf(e flow.Effect) (a flow.Address, unit bool) {
 	switch e := e.(type) {
 	case flow.Dispatch:
@@ -249,8 +250,8 @@ func spawnedStep(e flow.Effect) flow.Address {
 	return flow.Address{}
 }
 
-// performDirectly performs an effect that is not about a job. If brief, the step ends later in the
-// same effects.
+// performDirectly performs an effect that is not about a job. If brief is true, the step ends later
+// in the same effects.
 func (h *effectPerformer) performDirectly(c actor.Context, e flow.Effect, brief bool) {
 	switch e := e.(type) {
 	case flow.Alarm:
@@ -291,7 +292,7 @@ func (h *effectPerformer) spawnStep(c actor.Context, at flow.Address) {
 }
 
 // respawnStep restarts a crashed step actor with all its outstanding effects. Reports that arrived
-// meanwhile are sent to the task first.
+// meanwhile first go to the task.
 func (h *effectPerformer) respawnStep(c actor.Context, at flow.Address) {
 	k := h.children[at]
 	if k == nil || k.pid != nil {
@@ -313,9 +314,9 @@ func (h *effectPerformer) childOf(pid *actor.PID) *stepChild {
 	return nil
 }
 
-// pruneStep stops the actor of a step that has ended. Earlier withdrawals may be lost with its
-// mailbox, or those of nested steps, so it notifies the sessions actor that the step needs no jobs
-// anymore.
+// pruneStep stops the actor of a step that has ended. Withdrawals in the mailbox of the actor or
+// its children may be lost. So pruneStep also notifies the sessions actor that the step needs no
+// jobs anymore.
 func (h *effectPerformer) pruneStep(c actor.Context, at flow.Address) {
 	if k := h.children[at]; k != nil {
 		h.stopStep(c, k)
@@ -339,12 +340,12 @@ func (h *effectPerformer) stopStep(c actor.Context, k *stepChild) {
 	delete(h.childrenByScope, flow.ChildScope(k.at))
 }
 
-// stepsAt returns the steps that have actors, in a deterministic order.
+// stepsAt returns the addresses of the steps that have actors, in sorted order.
 func (h *effectPerformer) stepsAt() []flow.Address {
 	return slices.SortedFunc(maps.Keys(h.children), flow.Address.Compare)
 }
 
-// resetPerformer drops everything except reports, because the actor has dropped its state.
+// resetPerformer drops all state except reports, which it passes to landed.
 func (h *effectPerformer) resetPerformer(c actor.Context, landed func([]*activeJob)) {
 	h.inbox.drainReports(landed, true)
 	for _, at := range h.stepsAt() {

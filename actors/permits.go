@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Stirred reports that keys of this member's shards have changed.
+// Stirred queues keys of this member's shards that other members reported as changed.
 func (m *Member) Stirred(keys engine.Keys) {
 	for _, key := range keys.Names {
 		m.limiter.EnqueueKey(key, keys.Anew)
@@ -44,15 +44,15 @@ func splitAsks(effects []flow.Effect) (asks []flow.Ask, others []flow.Effect) {
 	return asks, others
 }
 
-// requeueAsks queues the keys of tasks that do not know whether their permits were granted.
+// requeueAsks queues the keys of pending permit requests after a reload, because the task may have
+// missed a decision.
 func (m jobCarrying) requeueAsks(asks []flow.Ask) {
 	for _, ask := range asks {
 		m.limiter.NotifyKeyChange(ask.Key, true)
 	}
 }
 
-// permitsOf finds the permits that a task has or waits for. It returns the effects that release
-// them.
+// permitsOf returns the effects that release the permits that a task holds or waits for.
 func (m taskLeftovers) permitsOf(task string) ([]flow.Effect, error) {
 	ctx, cancel := m.work.StoreCall()
 	defer cancel()

@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// Limits of one answer to a poll: the number of jobs and their bytes, unless a single job is
-// larger. Jobs beyond the limits are not claimed.
+// maxJobs and maxBytes bound one answer to a poll, unless a single job is larger. Jobs beyond the
+// bounds are not claimed.
 const (
 	maxJobs     = 1000
 	maxJobBytes = engine.MaxPollBytes
-	jobBytes    = 1 << 10 // bytes of a job besides its values
+	jobBytes    = 1 << 10 // bytes of a job in addition to its values
 )
 
 // poller is one poll in progress.
@@ -23,20 +23,20 @@ type poller struct {
 	reply    func(engine.Jobs)
 	granted  []grantedJob
 	claiming int
-	bytes    int  // bytes of its jobs and pending claims
+	bytes    int  // bytes of granted jobs and pending claims
 	full     bool // the next job would exceed the limit
-	refused  bool // one of its claims was refused
-	noWait   bool // it takes the available jobs and does not wait for more
-	// it comes with orders: it gets the jobs that they start, and is answered with them
+	refused  bool // one of the claims was refused
+	noWait   bool // the poll takes only the available jobs
+	// the poll came with orders: it also gets the jobs that they start
 	withOrders bool
-	timedOut   bool        // it is answered when no claim is pending
-	stop       func() bool // stops the timer for the wait for more jobs
+	timedOut   bool        // the poll is answered as soon as no claim is pending
+	stop       func() bool // stops the timer that waits for more jobs
 
 	element         *list.Element   // in the list of unanswered polls; nil after the answer
-	serviceElements []*list.Element // the same in the list of each service
+	serviceElements []*list.Element // elements in the lists of pollers by service
 }
 
-// grantedJob is a job that a poller has got, with its order among jobs of the same time.
+// grantedJob is a job that a poller has got. turn orders jobs with equal times.
 type grantedJob struct {
 	engine.Claimed
 	turn string
@@ -63,8 +63,8 @@ func newPoller(p engine.Poll, reply func(engine.Jobs)) *poller {
 // hasRoom reports whether a poller can take more jobs.
 func (p *poller) hasRoom() bool { return !p.timedOut && !p.full && len(p.granted)+p.claiming < p.Max }
 
-// hasRoomFor reports whether there is room for a job of this size. The order of jobs is kept: no
-// job passes one that did not fit.
+// hasRoomFor reports whether there is room for a job. After the first job that does not fit, it
+// refuses all others, so that the order of jobs is kept.
 func (p *poller) hasRoomFor(r *queuedJob) bool {
 	p.full = len(p.granted)+p.claiming > 0 && p.bytes+r.size+jobBytes > p.Bytes
 	return !p.full
@@ -81,8 +81,8 @@ func (p *poller) unreserveJob(r *queuedJob) {
 	p.full, p.refused = false, true
 }
 
-// isAnswerable reports whether a poll can be answered: its time has passed, or it has jobs. One
-// that does not wait takes all available jobs, also from the store.
+// isAnswerable reports whether a poll can be answered: its time has passed, or it has jobs. A poll
+// without a wait is answered when all available jobs of the store are read.
 func (p *poller) isAnswerable(fetching bool) bool {
 	switch {
 	case p.claiming > 0:
@@ -119,7 +119,7 @@ func (q *queue) removeWaiter(p *poller) {
 	if p.stop != nil {
 		p.stop()
 	}
-	for i, place := range p.serviceElements { // a poll with orders has none
+	for i, place := range p.serviceElements { // a poll with orders has no service elements
 		service := p.Services[i]
 		l := q.waiters[service]
 		if l.Remove(place); l.Len() == 0 {
@@ -129,8 +129,8 @@ func (q *queue) removeWaiter(p *poller) {
 	p.serviceElements = nil
 }
 
-// findWaiter returns the first poller that waits for such a job and has room for it. A poller with
-// jobs can be answered when no claim is pending, so the next job preferably goes to another poller.
+// findWaiter returns the first poller that waits for such a job and has room. It prefers a poller
+// without jobs, because a poller with jobs can be answered soon.
 func (q *queue) findWaiter(r *queuedJob) (first *poller) {
 	l := q.waiters[r.service]
 	if l == nil || q.closed {
@@ -150,13 +150,14 @@ func (q *queue) findWaiter(r *queuedJob) (first *poller) {
 	return first
 }
 
-// isOutranked reports whether a poller gets no jobs of a service because others offer it.
+// isOutranked reports whether a poller gets no jobs of a service because preferred workers offer
+// it.
 func (q *queue) isOutranked(p *poller, service string) bool {
 	return q.m.cfg.Outranked != nil && q.m.cfg.Outranked(p.Worker, service)
 }
 
-// findOrderPoll returns rider, the poll that came with the orders that started the job, if the job
-// may go to it; else nil. Jobs that wait already come first: then the rider gets those instead.
+// findOrderPoll returns rider, the poll that came with the orders, if the job may go to it; else
+// nil. It returns nil if older jobs wait, because rider gets these first.
 func (q *queue) findOrderPoll(rider *poller, r *queuedJob) *poller {
 	if rider == nil || rider.element == nil || q.closed || !rider.hasRoom() ||
 		!rider.jobFilter.matchesJob(r) || !slices.Contains(rider.Services, r.service) ||

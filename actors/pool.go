@@ -20,7 +20,8 @@ import (
 )
 
 // carrierPool holds a carrier of this member, its worker places, and the queue of jobs for them. A
-// worker goroutine carries out one job after another, so short jobs cost no goroutine switch.
+// worker goroutine carries out one job after another, which saves goroutine switches for short
+// jobs.
 type carrierPool struct {
 	m              *Member
 	carrier        Carrier
@@ -33,8 +34,8 @@ type carrierPool struct {
 	running        int          // places in use
 	starting       bool         // one place is reserved for a goroutine that has not started yet
 	closed         bool         // no new jobs start
-	done           []*activeJob // finished jobs that the sessions actor has not taken yet …
-	notified       bool         // … of which it has been notified
+	done           []*activeJob // finished jobs that the sessions actor has not taken yet
+	notified       bool         // the sessions actor was notified of the jobs in done
 }
 
 // jobsCarried notifies the sessions actor of finished jobs.
@@ -43,21 +44,21 @@ type jobsCarried struct{ way jobRoute }
 // activeJob is a job that is queued on this member or being carried out.
 type activeJob struct {
 	key       engine.JobKey
-	dispatch  flow.Effect // contains the job, which is large
+	dispatch  flow.Effect // the dispatch effect, which contains the large job
 	route     jobRoute
 	jobCtx    jobContext
 	withdrawn atomic.Bool // the job is no longer needed
 	stage     atomic.Int32
-	delivery  int // how often the job was given to a carrier before
-	// inbox for its report; nil if the report is there already
+	delivery  int // delivery number of the job
+	// inbox for the report; nil after the report was put there
 	inbox       atomic.Pointer[inbox]
 	report      flow.Command // nil if there is none
 	inquireNext bool         // used by the sessions actor only; see inquireForeign
-	// the start of the job is stored, if that is required; with a relay only
+	// the required start event is stored; used by relays only
 	startRecorded bool
-	// the job with its values loaded; nil if it is as dispatched. With a relay only
+	// the job with its values loaded, nil before that; used by relays only
 	resolved atomic.Pointer[flow.Job]
-	waitEnds *waitEnds // of a function that is a flow
+	waitEnds *waitEnds // nil if the job is not a function flow
 
 	olderOfTask, newerOfTask *activeJob // list of the task's jobs, for the sessions actor
 }
@@ -82,8 +83,8 @@ func (p *carrierPool) enqueueJobs(flights []*activeJob) {
 	p.startWorker(wake)
 }
 
-// reservePlace reserves a place for a goroutine that will start. It reserves one at a time: a
-// goroutine that has started starts the next one.
+// reservePlace reserves a place for one goroutine. At most one reserved goroutine is starting at
+// any time; after its start, it starts the next one.
 func (p *carrierPool) reservePlace() bool {
 	if p.closed || p.starting || p.running >= p.limit || len(p.jobQueue) == 0 {
 		return false
@@ -99,8 +100,8 @@ func (p *carrierPool) startWorker(wake bool) {
 	}
 }
 
-// jobsPerYield is how many jobs a goroutine carries out before it yields the processor to actors,
-// and to lanes of the committer that got an answer.
+// jobsPerYield is how many jobs a goroutine carries out before it yields the processor to actors
+// and committer lanes.
 const jobsPerYield = 16
 
 // runWorker carries out queued jobs until none is left.
@@ -113,9 +114,9 @@ func (p *carrierPool) runWorker() {
 	}
 }
 
-// nextJob records that a job is finished, and takes another one or releases the place. It also
-// notifies the sessions actor of a place that was released unused, because that waits for idle
-// places.
+// nextJob records that a job is finished, and returns the next one. Without a next job it releases
+// the place and returns nil. It notifies the sessions actor also of an unused place, because the
+// actor may wait for idle places.
 func (p *carrierPool) nextJob(last *activeJob) *activeJob {
 	p.mu.Lock()
 	if last != nil {
@@ -160,9 +161,8 @@ func (p *carrierPool) takeDone() []*activeJob {
 	return all
 }
 
-// noteWithdrawn records that a queued job was withdrawn; for a running job, the context has ended.
-// When up to half of a long queue is withdrawn, those jobs are removed. Otherwise they would stay
-// in memory for as long as the running jobs take.
+// noteWithdrawn records that a queued job was withdrawn. When up to half of a long queue is
+// withdrawn, it removes these jobs from memory. A running job ends by its context.
 func (p *carrierPool) noteWithdrawn(f *activeJob) {
 	if f.stage.Load() != stageDropped {
 		return
@@ -203,8 +203,8 @@ func (m jobCarrying) carryJob(f *activeJob, carrier Carrier) {
 		if lost != nil {
 			report = values.UnresolvedReport(lost)
 		}
-		// A canceled job may have failed only because it was canceled. Its attempt has ended, or it
-		// is repeated after the next start.
+		// An error of a canceled job is not reported, because the cancellation may be its only
+		// cause. Its attempt has ended, or is repeated after the next start.
 		if lost != nil || ctx.Err() == nil || report.Error == "" && !m.work.HasEnded() {
 			if job.Exec.Type == flow.ExecCode {
 				report.Given = job.Given
@@ -212,7 +212,7 @@ func (m jobCarrying) carryJob(f *activeJob, carrier Carrier) {
 			f.report = normalizeReport(f.key.At, report)
 		}
 	}
-	f.dispatch = nil // the job is no longer needed, and its report may wait
+	f.dispatch = nil // release the job's memory, because the report may wait for long
 	if f.withdrawn.Load() && f.hasDeferredWork() {
 		m.sendMessage(m.tasks, reportsOf(f.key.Task, []*activeJob{f}))
 		f.report = nil
@@ -223,8 +223,8 @@ func (m jobCarrying) carryJob(f *activeJob, carrier Carrier) {
 // leaseRecheck is the pause between checks whether the lease is held again.
 const leaseRecheck = 50 * time.Millisecond
 
-// canStart blocks a job while another member may have the lease, and with it the job. It returns
-// false if the job must not start anymore, because it was canceled or the member stops.
+// canStart blocks while another member may hold the lease and thereby own the job. It returns false
+// if the job was canceled or the member stops.
 func (m jobCarrying) canStart(ctx context.Context) bool {
 	for !m.lease.IsHeld() {
 		if m.stopping.Load() || host.Closed(m.Lost()) || !m.work.Sleep(leaseRecheck) {
@@ -234,15 +234,14 @@ func (m jobCarrying) canStart(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// recordStart stores that a job starts now, for a job that may be crashing its carriers. So a job
-// that kills its member each time is not repeated forever. It returns false if the job is no longer
-// needed.
+// recordStart stores the start of a job that may crash its carriers. So a job that crashes the
+// member each time is not repeated forever. It returns false if the job is no longer needed.
 func (m jobCarrying) recordStart(ctx context.Context, job *flow.Job) bool {
 	return m.reportProgress(ctx, job.Task, flow.Begin{Address: job.Address, Carrier: m.incarnation})
 }
 
-// withStartListener returns a context that stores when the worker of a job has started it, for
-// workers that report by files.
+// withStartListener returns a context through which a carrier reports the start of a job. It is
+// used only for workers that report by files.
 func (m jobCarrying) withStartListener(ctx context.Context, job *flow.Job) context.Context {
 	if !job.Exec.ByFiles() {
 		return ctx
@@ -251,8 +250,8 @@ func (m jobCarrying) withStartListener(ctx context.Context, job *flow.Job) conte
 	return carriers.Hearing(ctx, func(since int64) { m.reportProgress(ctx, task, flow.Working{Address: at, At: since}) })
 }
 
-// reportProgress stores news of a running job, with retries. It returns false if the job is no
-// longer needed.
+// reportProgress stores a progress report of a running job, with retries. It returns false if the
+// job is no longer needed.
 func (m jobCarrying) reportProgress(ctx context.Context, task string, word flow.Command) bool {
 	for try := 1; ; try++ {
 		answered, err := m.reportProgressOnce(ctx, task, word)
@@ -272,8 +271,8 @@ func (m jobCarrying) reportProgress(ctx context.Context, task string, word flow.
 	}
 }
 
-// reportProgressOnce sends news of a job to its task, on whichever member that is. answered is
-// false if the job is no longer needed.
+// reportProgressOnce sends a progress report to the task on any member. answered is false if the
+// job is no longer needed.
 func (m jobCarrying) reportProgressOnce(ctx context.Context, task string, word flow.Command) (answered bool, err error) {
 	if !m.owned.OwnsTask(task) {
 		err := m.cfg.Others.Do(ctx, engine.Orders{{Task: task, Command: word}})[0].Err
@@ -288,7 +287,8 @@ func (m jobCarrying) reportProgressOnce(ctx context.Context, task string, word f
 	return err == nil, a.err
 }
 
-// carryResolved loads the values of a job, carries it out, and stores a large output outside.
+// carryResolved loads the values of a job, carries it out, and stores a large output outside the
+// store.
 func (m jobCarrying) carryResolved(ctx context.Context, carrier Carrier, job flow.Job) flow.Report {
 	job, err := m.values.Resolve(ctx, job)
 	if err != nil {

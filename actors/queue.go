@@ -18,38 +18,38 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// queue is the part of sessions that matches poller jobs with polls. It holds references; the jobs
-// themselves are in their tasks. Jobs beyond the limit stay in the store, and are read a page at a
-// time before a service runs out.
+// queue is the part of sessions that matches poller jobs with polls. It holds only references to
+// jobs of tasks. Jobs beyond the limit stay in the store, and are read by pages before a service
+// runs out of jobs.
 type queue struct {
 	m *Member
-	// guards all fields below: tasks pass new jobs to waiting polls
+	// guards all fields below, because task actors also add jobs
 	mu        sync.Mutex
-	ready     map[string][]*readyList // by service, without services that have no jobs
-	listCount int                     // number of lists
+	ready     map[string][]*readyList // ready lists by service; services without jobs are omitted
+	listCount int                     // total number of ready lists
 	refs      map[engine.JobKey]*queuedJob
-	// claims without an answer, with the job if it was offered again meanwhile
+	// open claims, each with the new offer of its job that came meanwhile
 	openClaims      map[engine.JobKey]*queuedJob
-	waiting         *list.List            // of *poller: polls without an answer, oldest first
-	waiters         map[string]*list.List // the same by service
-	servicesKnown   bool                  // ready contains every service of jobs in the store
+	waiting         *list.List            // open polls of type *poller, oldest first
+	waiters         map[string]*list.List // open polls by service
+	servicesKnown   bool                  // ready contains every service that has jobs in the store
 	readingServices bool
-	servicesAsked   bool // the services were read from the store, or the read failed
+	servicesAsked   bool // the first read of the services has succeeded or failed
 	closed          bool
 
-	firstReads int // lists that are being read from the store for the first time
+	firstReads int // number of lists whose first read from the store is in progress
 
-	rescannedAt   int64                   // time of the last read of other members' jobs
-	rescanAt      int64                   // time of the next one
-	rescanPages   int64                   // pages read by the last one
-	deferredUntil map[engine.JobKey]int64 // jobs that are not claimed here before a time
+	rescannedAt   int64                   // time of the last search for jobs of other members
+	rescanAt      int64                   // time of the next search
+	rescanPages   int64                   // pages that the last search has read
+	deferredUntil map[engine.JobKey]int64 // earliest time of the next claim, by job
 	wanted        []engine.Offer          // jobs to announce to the other members
 }
 
 type (
-	stopPoll      struct{ poller *poller } // its time has passed
-	answerEarly   struct{ poller *poller } // it has had jobs for a while
-	leavePoll     struct{ poller *poller } // its caller has gone
+	stopPoll      struct{ poller *poller } // the time of a poll has passed
+	answerEarly   struct{ poller *poller } // a poll has had a job for answerEarlyAfter
+	leavePoll     struct{ poller *poller } // the caller of a poll has gone
 	claimAnswered struct {
 		poller *poller
 		ref    *queuedJob
@@ -57,7 +57,7 @@ type (
 		at     int64
 		engine.Outcome
 	}
-	offerAgain struct{ ref *queuedJob } // the task may have loaded again
+	offerAgain struct{ ref *queuedJob } // the pause after a failed claim is over
 	pageRead   struct {
 		list *readyList
 		rows []persistence.QueueRow
@@ -76,8 +76,8 @@ func newQueue(m *Member) *queue {
 		deferredUntil: map[engine.JobKey]int64{}}
 }
 
-// offerJob gives a job to a waiting poll, or adds it to the lists of matching pollers. A list that
-// read the job from the store may be the only one that has it.
+// offerJob gives a job to a waiting poll, or adds it to the lists of matching pollers. A job that
+// was read from the store may be missing in other lists, so it is added there.
 func (q *queue) offerJob(_ actor.Context, r *queuedJob) {
 	if q.isUnderClaim(r) {
 		return
@@ -103,9 +103,9 @@ func (q *queue) offerJob(_ actor.Context, r *queuedJob) {
 	}
 }
 
-// isUnderClaim reports whether a claim of a job is pending. Either the claim loads the task, which
-// then offers the job; or the claim was refused and the job was returned afterwards. So it keeps
-// the offer until the claim is answered.
+// isUnderClaim reports whether a claim of a job is pending, and keeps the offer until the claim is
+// answered. The offer may be newer than the claim, for example if the job was returned after a
+// refusal.
 func (q *queue) isUnderClaim(r *queuedJob) bool {
 	_, busy := q.openClaims[r.key]
 	if busy {
@@ -190,9 +190,9 @@ func (q *queue) newClaim(p *poller, r *queuedJob) (claim flow.Claim, answered fu
 	return claim, func(o engine.Outcome) { m.sendMessage(m.sessions, claimAnswered{p, r, claim, now, o}) }
 }
 
-// claimForWaiter creates a claim for a waiting poll of a job that a decision has just started and
-// that is not stored yet. So the start and the claim are one row. It returns nil if no poll waits.
-// The rider, if any, is the poll that came with the order being decided.
+// claimForWaiter creates a claim for a job that a decision has just started, so that the start and
+// the claim are one row. It returns nil if no poll waits for the job. rider is the poll that came
+// with the order being decided; nil if none.
 func (q *queue) claimForWaiter(job *flow.Job, rider *poller) *taskCommand {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -210,8 +210,8 @@ func (q *queue) claimForWaiter(job *flow.Job, rider *poller) *taskCommand {
 		reply: func(a commandAnswer) { answered(outcomeOf(claim, a, now)) }}
 }
 
-// handleClaimAnswer gives a claimed job to its poller, or returns it to the task if the poller was
-// answered meanwhile. Refused claims are replaced by others when all answers are there.
+// handleClaimAnswer gives a claimed job to its poller, or returns it to the task if the poll was
+// answered meanwhile. After all answers, it claims other jobs in place of refused ones.
 func (q *queue) handleClaimAnswer(c actor.Context, a claimAnswered) {
 	p := a.poller
 	p.claiming--
@@ -225,7 +225,7 @@ func (q *queue) handleClaimAnswer(c actor.Context, a claimAnswered) {
 		q.giveBack(c, engine.Jobs{*a.Job})
 	default:
 		q.m.metrics.ObserveDispatch(a.ref.service, a.at-a.ref.at)
-		a.Job.ClaimedAt = a.at // the time counts from the request
+		a.Job.ClaimedAt = a.at // the visibility time counts from the request
 		q.deferClaim(a.ref.key, a.Job.Until)
 		q.addGranted(p, grantedJob{*a.Job, a.ref.turn})
 	}
@@ -239,10 +239,10 @@ func (q *queue) handleClaimAnswer(c actor.Context, a claimAnswered) {
 	}
 }
 
-// handleRefusal leaves a job alone for a while if it could not be claimed, unless it was offered
-// again meanwhile.
+// handleRefusal postpones the next claim of a job that could not be claimed. It drops the delay if
+// the job was offered again meanwhile.
 func (q *queue) handleRefusal(c actor.Context, a claimAnswered, offered *queuedJob) {
-	// otherwise it is offered again in any case
+	// settled is false if the outcome is unknown; the job is then offered again after a pause
 	now, settled := q.m.nowMillis(), engine.IsDelivered(a.Err) || errors.Is(a.Err, forward.ErrOwnerUnreachable)
 	switch {
 	case settled && offered != nil && q.m.owned.OwnsTask(a.ref.key.Task):
@@ -250,12 +250,12 @@ func (q *queue) handleRefusal(c actor.Context, a claimAnswered, offered *queuedJ
 	case settled && offered != nil:
 		delete(q.deferredUntil, a.ref.key)
 		q.markStoredJob(offered)
-	// no claim was sent, nor is one until the pause ends
+	// no claim was sent, and none is sent until the pause ends
 	case errors.Is(a.Err, forward.ErrOwnerUnreachable):
 		delete(q.deferredUntil, a.ref.key)
 	case engine.IsDelivered(a.Err):
 		q.deferClaim(a.ref.key, max(a.Held, now+claimDeferral))
-	default: // its actor crashed or is moving, or its owner is unknown; the job still exists
+	default: // the actor crashed or is moving, or the owner is unknown; the job still exists
 		q.deferClaim(a.ref.key, now+claimDeferral)
 		q.returnClaim(a)
 		q.offerLater(a.ref)
@@ -265,7 +265,8 @@ func (q *queue) handleRefusal(c actor.Context, a claimAnswered, offered *queuedJ
 // answerEarlyAfter is how long a poll that has a job waits for the answers to its other claims.
 const answerEarlyAfter = time.Second
 
-// addGranted gives a poller a job. After the first one, it waits only briefly for more.
+// addGranted gives a job to a poll. After the first job, the poll waits for pending claims for
+// answerEarlyAfter only.
 func (q *queue) addGranted(p *poller, job grantedJob) {
 	p.granted = append(p.granted, job)
 	if len(p.granted) == 1 && p.claiming > 0 && !p.withOrders {
@@ -274,28 +275,27 @@ func (q *queue) addGranted(p *poller, job grantedJob) {
 	}
 }
 
-// answerEarly answers a poll with the jobs that it has.
+// answerEarly answers a poll with the jobs granted so far, while claims are pending.
 func (q *queue) answerEarly(p *poller) {
 	if p.element != nil && (len(p.granted) > 0 || p.withOrders) {
 		q.answerPoll(p)
 	}
 }
 
-// toClaimed returns a job in the form for its poller.
+// toClaimed converts a job to the form that its poller gets.
 func toClaimed(job *flow.Job, token string, at int64) engine.Claimed {
 	return engine.Claimed{Job: engine.JobOf(job), Token: token, ClaimedAt: at, Until: job.Until}
 }
 
-// offerLater offers a job again after a pause, which grows with the number of times that its task
-// could not answer.
+// offerLater offers a job again after a pause, which grows with the number of failed claims.
 func (q *queue) offerLater(r *queuedJob) {
 	r.refused++
 	m := q.m
 	m.work.After(background.BackOff(r.refused), func() { m.sendMessage(m.sessions, offerAgain{r}) })
 }
 
-// reofferJob offers a job again. If it was read from the store its flow is unknown: then pollers
-// for a single flow find it in the store.
+// reofferJob offers a job again. The flow of a job from the store is unknown, so lists for one flow
+// read it from the store again.
 func (q *queue) reofferJob(c actor.Context, r *queuedJob) {
 	if r.flow == "" {
 		for _, s := range q.ready[r.service] {
@@ -308,15 +308,14 @@ func (q *queue) reofferJob(c actor.Context, r *queuedJob) {
 		at: r.at, turn: r.turn, size: r.size, refused: r.refused})
 }
 
-// answerIfReady answers a poll that has all it can get for now.
+// answerIfReady answers a poll that cannot get more jobs now.
 func (q *queue) answerIfReady(p *poller, fetching bool) {
 	if p.element != nil && (q.closed && p.claiming == 0 || p.isAnswerable(fetching)) {
 		q.answerPoll(p)
 	}
 }
 
-// answerPoll answers a poll with its jobs, the oldest first: its claims may have been stored in
-// another order.
+// answerPoll answers a poll with its jobs, the oldest first. The order of the claims may differ.
 func (q *queue) answerPoll(p *poller) {
 	q.removeWaiter(p)
 	slices.SortStableFunc(p.granted, func(a, b grantedJob) int {
@@ -331,7 +330,7 @@ func (q *queue) expirePoll(p *poller) {
 	q.answerIfReady(p, false)
 }
 
-// abandonPoll ends a poll whose caller has gone.
+// abandonPoll ends a poll whose caller has gone, and gives its jobs back.
 func (q *queue) abandonPoll(c actor.Context, p *poller) {
 	p.timedOut = true
 	q.removeWaiter(p)
@@ -339,7 +338,7 @@ func (q *queue) abandonPoll(c actor.Context, p *poller) {
 	p.granted = nil
 }
 
-// giveBack returns jobs that were claimed for a caller that has gone or is answered.
+// giveBack returns claimed jobs to their tasks.
 func (q *queue) giveBack(c actor.Context, jobs engine.Jobs) {
 	for _, got := range jobs {
 		c.Send(q.m.tasks, &taskCommand{task: got.Job.Task, command: flow.GiveBack{Address: got.Job.Address, Token: got.Token}})

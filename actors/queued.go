@@ -5,14 +5,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// The queue table of the store holds the jobs that wait for pollers, and those that have waited
-// until they end. A job that went to a waiting poller as it started needs no row. Writing and
-// deleting it with each step would be a fifth of PostgreSQL's work for the step. The row is written
-// when the worker reports progress on a longer job, so that the queue shows it, and when the job is
-// returned.
+// The queue table of the store holds the jobs that wait for pollers, or have waited, until the jobs
+// end. A job that a poller gets at its start has no row, because writing and deleting the row takes
+// a fifth of PostgreSQL's work for the step. The row is written later, when the job reports
+// progress or is returned, so that the queue shows it.
 
-// unlistedJobs are the jobs of a task in memory that have no row in the queue. If one is forgotten
-// here, the only cost is a useless deletion.
+// unlistedJobs are the jobs of a task in memory that have no row in the queue. A missing entry only
+// costs a useless deletion.
 type unlistedJobs map[flow.Address]bool
 
 // addUnlisted records that a poller got a job as it started.
@@ -23,7 +22,8 @@ func (t taskJournal) addUnlisted(at flow.Address) {
 	t.unlisted[at] = true
 }
 
-// removeJob reports whether a job had no row in the queue. From now on it has one, or it has ended.
+// removeJob removes a job and reports whether it was listed here, which means that it had no row in
+// the queue.
 func (h unlistedJobs) removeJob(at flow.Address) bool {
 	was := h[at]
 	delete(h, at)
@@ -61,8 +61,8 @@ func (t taskJournal) addQueue(c *persistence.Commit, p *journalDraft) {
 	}
 }
 
-// addJob adds a row for a job, also for a returned job that may already have one: it may have been
-// handed out without a row.
+// addJob adds the queue row of a job. A returned job always gets one, even if the row exists,
+// because it may have been claimed without a row.
 func (t taskJournal) addJob(c *persistence.Commit, job *flow.Job) {
 	if job.Exec.Type != flow.ExecQueue || !job.Again && t.unlisted[job.Address] {
 		return

@@ -16,8 +16,7 @@ func (q *queue) readyFor(p *poller) readyHeap {
 	return all
 }
 
-// restoreOrder moves the list with the oldest job to the front after a job of the first list was
-// taken.
+// restoreOrder restores the order after a job was taken from the first list.
 func (h *readyHeap) restoreOrder() {
 	if (*h)[0].firstJob() == nil {
 		heap.Pop(h)

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// jobFilter determines which jobs of a service a poller may have.
+// jobFilter selects the jobs of a service that a poller may have.
 type jobFilter struct {
-	flow   string   // id of the only flow to take jobs of; "" means all
+	flow   string   // id of a flow; "" means all flows
 	labels []string // labels of the poller, sorted
 }
 
@@ -23,8 +23,8 @@ func kindOf(p engine.Poll) jobFilter {
 	return k
 }
 
-// matchesJob reports whether a poller with this filter may have a job: it has all labels that the
-// job requires.
+// matchesJob reports whether a poller with this filter may have a job: the flow matches, and the
+// poller has all labels that the job requires.
 func (k *jobFilter) matchesJob(r *queuedJob) bool {
 	if k.flow != "" && k.flow != r.flow {
 		return false
@@ -47,12 +47,12 @@ type queuedJob struct {
 	service string
 	flow    string // "" if not known
 	labels  []string
-	at      int64        // when it was enqueued
-	turn    string       // order among jobs of the same time
+	at      int64        // when the job was enqueued, in Unix milliseconds
+	turn    string       // order among jobs with equal times
 	size    int          // bytes that a poller gets
-	refused int          // how often its task could not answer a claim
-	gone    bool         // withdrawn or claimed meanwhile
-	lists   []*readyList // lists that contain it, until it is gone
+	refused int          // number of claims that the task could not answer
+	gone    bool         // the job was withdrawn or claimed
+	lists   []*readyList // lists that contain the job, until it is gone
 }
 
 func queuedJobOf(j *flow.Job) *queuedJob {
@@ -60,34 +60,34 @@ func queuedJobOf(j *flow.Job) *queuedJob {
 		labels: j.Exec.Labels, at: j.EnqueuedAt, turn: j.Turn, size: j.Size()}
 }
 
-// isBefore reports whether a job is handed out before another one because it has waited longer.
+// isBefore reports whether a job is handed out before another one, because it was enqueued earlier.
 func (r *queuedJob) isBefore(other *queuedJob) bool {
 	return r.at < other.at || r.at == other.at && r.turn < other.turn
 }
 
-// readyList holds the jobs of a service that match one filter. A job is on all known lists that
-// match; jobs for a new filter are in the store.
+// readyList holds the jobs of a service that match one filter. A job is on all existing lists that
+// match. A new list reads its jobs from the store.
 type readyList struct {
 	service string
 	jobFilter
 	refs           []*queuedJob
 	goneCount      int   // number of gone jobs in refs
-	spilled        bool  // the store may hold more than refs
-	searchBehind   bool  // another search is needed …
-	searchBehindAt int64 // … of jobs after this time
+	spilled        bool  // the store may hold jobs that refs lacks
+	searchBehind   bool  // another search is needed after the current one
+	searchBehindAt int64 // start time of the next search
 	fetching       bool
-	read           bool  // the list was read from the store, or the read failed
+	read           bool  // the first read of the list has succeeded or failed
 	fullSearch     bool  // a search for all jobs has not ended yet
-	afterAt        int64 // position of the last fetch
+	afterAt        int64 // time of the last job that was read from the store
 	afterTurn      string
 }
 
-// fetchRows is how many jobs one read returns, and the length below which a list is filled up. A
-// longer list keeps new jobs from being handed out before old ones that only the store has.
+// fetchRows is how many jobs one read returns. A list with fewer jobs is filled up from the store.
+// The list needs that many jobs, so that a new job does not overtake old jobs of the store.
 const fetchRows = 500
 
-// maxReadyLists bounds the number of services and filters in memory, because clients may ask for
-// any.
+// maxReadyLists bounds the number of lists in memory, because clients choose services and filters
+// freely.
 const maxReadyLists = 10_000
 
 // findList returns the list of a service for a filter; nil if there is none.
@@ -100,8 +100,8 @@ func (q *queue) findList(service string, k *jobFilter) *readyList {
 	return nil
 }
 
-// readyList returns the list of a service for a filter. For a new filter, the store must still be
-// searched, unless it is known to have no jobs of the service.
+// readyList returns the list of a service for a filter. For a new filter, it creates a list that
+// must search the store, unless the store has no jobs of the service.
 func (q *queue) readyList(service string, k jobFilter) *readyList {
 	if s := q.findList(service, &k); s != nil {
 		return s
@@ -116,8 +116,7 @@ func (q *queue) readyList(service string, k jobFilter) *readyList {
 	return s
 }
 
-// readyListsFor returns the lists that a job belongs to. There is always one for pollers without a
-// filter.
+// readyListsFor returns the lists that a job belongs to. A list without a filter always exists.
 func (q *queue) readyListsFor(r *queuedJob) []*readyList {
 	q.readyList(r.service, jobFilter{})
 	all := q.ready[r.service]
@@ -127,7 +126,7 @@ func (q *queue) readyListsFor(r *queuedJob) []*readyList {
 	return slices.DeleteFunc(slices.Clone(all), func(l *readyList) bool { return !l.jobFilter.matchesJob(r) })
 }
 
-// dropEmptyLists removes empty lists. The services in the store have to be read again.
+// dropEmptyLists removes empty lists. Afterwards, the services must be read from the store again.
 func (q *queue) dropEmptyLists() {
 	q.listCount, q.servicesKnown, q.servicesAsked = 0, false, false
 	for service, all := range q.ready {
@@ -137,14 +136,14 @@ func (q *queue) dropEmptyLists() {
 	maps.DeleteFunc(q.ready, func(_ string, all []*readyList) bool { return len(all) == 0 })
 }
 
-// spillFrom leaves a job in the store that was enqueued at the given time (0 for any), and requests
-// a search from there. If a running search may have passed it, another one follows.
+// spillFrom records that the store has a job with the given time (0 for any time), and requests a
+// search from there. If a running search may have passed the job, another search follows.
 func (l *readyList) spillFrom(at int64) {
 	before := max(at-1, 0)
 	switch {
 	case !l.spilled:
 		l.spilled, l.afterAt, l.afterTurn = true, before, ""
-	case !l.fetching && l.afterAt <= before: // the search will reach it
+	case !l.fetching && l.afterAt <= before: // the running search will reach the job
 	case l.searchBehind:
 		l.searchBehindAt = min(l.searchBehindAt, before)
 	default:
@@ -185,7 +184,7 @@ func (l *readyList) firstJob() *queuedJob {
 }
 
 // manyGone is the number of gone jobs above which they are removed before they reach the front. In
-// the list of a filter that no longer has pollers they never reach it.
+// a list without pollers, they would never reach the front.
 const manyGone = 64
 
 // noteRemoved records that a job of the list is gone.

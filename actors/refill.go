@@ -17,8 +17,8 @@ const (
 	servicesNotRead = "reading services with queued jobs failed"
 )
 
-// fetchFor reads jobs for a poller from the store if few are in memory. It reports whether there
-// may be more for this poller. A service without jobs costs nothing.
+// fetchFor reads jobs for a poller from the store if few are in memory. It reports whether the
+// poller may get more jobs. A service without jobs is not read.
 func (q *queue) fetchFor(p *poller) (fetching bool) {
 	if q.closed {
 		return false
@@ -59,9 +59,9 @@ func (q *queue) startFirstReads(p *poller) {
 	}
 }
 
-// awaitsFirstRead reports whether the first read of one of a poller's lists is still in progress. A
-// poller waits for it: otherwise it could get a later job of another list before an earlier one
-// that only the store has. A failed read counts, too, so that pollers do not wait longer.
+// awaitsFirstRead reports whether the first read of one of a poller's lists is in progress. The
+// poller waits for this read, because older jobs may only be in the store. A failed read also ends
+// the wait.
 func (q *queue) awaitsFirstRead(p *poller) bool {
 	if q.readingServices && !q.servicesAsked {
 		return true
@@ -131,8 +131,8 @@ func (q *queue) putStored(s *readyList, row *persistence.QueueRow) {
 // servicesRetry is the pause after which the services are read again.
 const servicesRetry = time.Second
 
-// readServices reads the services of jobs in the store. Later ones become known when their jobs are
-// offered.
+// readServices reads the services that have jobs in the store. Services that get jobs later become
+// known by the offers.
 func (q *queue) readServices() {
 	if q.readingServices {
 		return

@@ -12,30 +12,30 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Relay passes jobs to workers outside this process. A job takes no worker place of this member
-// while it waits or runs. Its methods do not block, and any goroutine may call them.
+// Relay passes jobs to workers outside this process. Such a job takes no worker place of this
+// member. The methods do not block and are safe for concurrent use.
 type Relay interface {
-	// Offers reports whether a worker for such a job is attached.
+	// Offers reports whether an attached worker can carry out such a job.
 	Offers(exec *flow.Exec) bool
-	// Send takes jobs, and eventually lands each of them: it calls Land or Part.
+	// Send takes jobs. The relay later calls Land or Part for each of them.
 	Send(jobs []Passage)
-	// CallOff withdraws a job that is no longer needed. If it is running, it lands at once.
+	// CallOff withdraws a job that is no longer needed. A running job lands at once.
 	CallOff(job Passage)
 	// Shut prevents further jobs from starting.
 	Shut()
 }
 
-// Sharing is a Relay that also uses workers at other members. If this member has no credit for a
-// job and another one has, it lands the job as Lost and Unbegun. The report's To is the incarnation
-// of that member.
+// Sharing is a Relay that also uses workers of other members. If only another member has credit for
+// a job, the relay lands the job as Lost and Unbegun. Then To of the report is the incarnation of
+// that member.
 type Sharing interface {
 	Relay
-	// Meet makes it announce its credits to the other members from now on, in the name of self.
-	// alive returns the incarnations of the live members.
+	// Meet starts the announcement of credits to other members in the name of self. alive returns
+	// the incarnations of the live members, and tell sends an announcement.
 	Meet(self string, alive func() []string, tell func(*engine.Credits))
 	// Credited receives the credits of another member.
 	Credited(c *engine.Credits)
-	// Gone reports that another member is gone.
+	// Gone removes the credits of another member that is gone.
 	Gone(incarnation string)
 }
 
@@ -44,15 +44,15 @@ type Passage = carriers.Passage
 
 // jobRoute passes jobs to their carriers.
 type jobRoute interface {
-	enqueueJobs(flights []*activeJob) // in order
+	enqueueJobs(flights []*activeJob) // appends jobs in order
 	noteWithdrawn(f *activeJob)       // withdraws a job
 	takeDone() []*activeJob           // the jobs finished since the last call
 	close()                           // prevents further jobs from starting
-	isIdle() bool                     // no jobs are running
+	isIdle() bool                     // reports whether no jobs are running
 }
 
-// relayQueue holds the relay of this member, the jobs to send to it, and the number of jobs running
-// with it.
+// relayQueue holds the relay of this member, the unsent jobs, and the number of jobs that run with
+// the relay.
 type relayQueue struct {
 	m              *Member
 	relay          Relay
@@ -63,13 +63,13 @@ type relayQueue struct {
 	mu       sync.Mutex
 	running  int
 	closed   bool
-	done     []*activeJob // finished jobs that the sessions actor has not taken yet …
-	notified bool         // … of which it has been notified
+	done     []*activeJob // finished jobs that the sessions actor has not taken yet
+	notified bool         // the sessions actor was notified of the jobs in done
 }
 
 // routeFor returns the route for a job; nil if there is none. A job of type http goes to a push
-// worker only if no attached worker offers its service. A function that is a flow goes to an
-// attached worker only if this member does not have it.
+// worker only if no attached worker offers its service. A function flow goes to an attached worker
+// only if this member lacks the function.
 func (s *sessions) routeFor(x *flow.Exec) jobRoute {
 	if s.relayQueue != nil && s.isRelayed(x) {
 		return s.relayQueue
@@ -152,8 +152,8 @@ func (w *relayQueue) isIdle() bool {
 	return w.running == 0
 }
 
-// startJob marks a job as running and counts it. It returns false if no more jobs may start, or the
-// job was withdrawn.
+// startJob marks a job as running and counts it. It returns false if the queue is closed or the job
+// was withdrawn.
 func (w *relayQueue) startJob(f *activeJob) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +164,7 @@ func (w *relayQueue) startJob(f *activeJob) bool {
 	return true
 }
 
-// finishJob makes the sessions actor forget a job.
+// finishJob adds a job to the finished jobs, so that the sessions actor removes it.
 func (w *relayQueue) finishJob(f *activeJob, begun bool) {
 	w.mu.Lock()
 	if begun {
@@ -179,7 +179,7 @@ func (w *relayQueue) finishJob(f *activeJob, begun bool) {
 	}
 }
 
-// Job returns the job to pass on.
+// Job returns the job to pass on, with its values if they were loaded.
 func (f *activeJob) Job() flow.Job {
 	if job := f.resolved.Load(); job != nil {
 		return *job
@@ -190,11 +190,11 @@ func (f *activeJob) Job() flow.Job {
 // Of returns the job's task and address.
 func (f *activeJob) Of() (task string, at flow.Address) { return f.key.Task, f.key.At }
 
-// Foreign reports whether another member owns the job's task. Only the owner decides what to do
-// when no worker is available.
+// Foreign reports whether another member owns the task of the job. Only the owner decides what
+// happens when no worker is available.
 func (f *activeJob) Foreign() bool { return !f.route.(*relayQueue).m.owned.OwnsTask(f.key.Task) }
 
-// FunctionHost returns the side of the task for the carrier of a function that is a flow.
+// FunctionHost returns the connection of a function flow to its task.
 func (f *activeJob) FunctionHost() carriers.FunctionHost {
 	job := f.Job()
 	return f.route.(*relayQueue).m.carryPart().functionHost(&f.jobCtx, f, &job)
@@ -203,9 +203,9 @@ func (f *activeJob) FunctionHost() carriers.FunctionHost {
 // Over reports whether the job was withdrawn, or the member stops.
 func (f *activeJob) Over() bool { return f.jobCtx.Err() != nil }
 
-// Begin starts a job with a relay. If the job may be crashing its carriers, the start must be
-// stored first, and then the job is sent again. The same holds while another member may have the
-// lease, and for values that must be loaded.
+// Begin starts a job with a relay. It returns false if the job is not ready. A start that must be
+// stored, a lease that is not held, and references in values are handled first; then the job is
+// sent again.
 func (f *activeJob) Begin() bool {
 	job, w := f.Job(), f.route.(*relayQueue)
 	if job.Again && !f.startRecorded || !w.m.lease.IsHeld() || w.m.values.HasReferences(&job) {
@@ -239,17 +239,17 @@ func (w *relayQueue) prepareJob(f *activeJob, job flow.Job) {
 	w.relay.Send([]Passage{f})
 }
 
-// Part lands a job without a report because its worker takes it along to another member. While this
-// member stops, it ignores requests for the job, such as one from its reloaded task.
+// Part removes a job without a report, because its worker takes it to another member. While this
+// member stops, it ignores further dispatches of the job.
 func (f *activeJob) Part() {
 	f.route.(*relayQueue).m.peers.migrated.addJob(f.key, f.delivery)
 	f.jobCtx.endJob()
 	f.Land(flow.Report{Lost: true})
 }
 
-// Land puts the report of a job into its actor's inbox. The sessions actor forgets a lost job
-// before its report arrives, so that it does not mistake a new dispatch for this one. It keeps any
-// other job until its report has arrived.
+// Land puts the report of a job into the inbox of its actor. The sessions actor removes a lost job
+// before the report arrives, so that a new dispatch is not mistaken for this one. Other jobs are
+// removed after their reports have arrived.
 func (f *activeJob) Land(r flow.Report) {
 	w := f.route.(*relayQueue)
 	if p := w.m.cfg.Payloads; p != nil && p.Large(r.Output) {
@@ -265,7 +265,7 @@ func (f *activeJob) landReport(r flow.Report) {
 	if !begun {
 		w.m.counts.ready.Add(-1)
 		if !f.stage.CompareAndSwap(stageQueued, stageDone) {
-			return // it was withdrawn
+			return // the job was withdrawn
 		}
 	}
 	lost := f.waitEnds.close()
@@ -289,7 +289,7 @@ func (f *activeJob) landReport(r flow.Report) {
 	w.finishJob(f, begun)
 }
 
-// sharingRelay returns the relay if it shares jobs with other members' relays, else nil.
+// sharingRelay returns the relay if it shares jobs with relays of other members, else nil.
 func (m jobCarrying) sharingRelay() Sharing {
 	r, _ := m.cfg.Relay.(Sharing)
 	if m.cfg.Others == nil {

@@ -24,8 +24,8 @@ func (t taskLoading) requestLoad(c actor.Context) {
 	})
 }
 
-// applyLoaded takes the state from the store, recovers the jobs of members that are gone, and then
-// decides the waiting commands.
+// applyLoaded takes over the loaded state, recovers the jobs of members that are gone, and decides
+// the waiting commands.
 func (t taskLoading) applyLoaded(c actor.Context, l journal.Loaded) {
 	if l.Gen != t.gen {
 		return
@@ -48,7 +48,7 @@ func (t taskLoading) applyLoaded(c actor.Context, l journal.Loaded) {
 	t.columns, t.columnsAt = l.View.Columns, l.View.UpdatedAt
 	t.create, t.begunApart = nil, l.BegunApart
 	t.resetSteps(c)
-	t.m.hub.NotifyWatchers(t.id) // of rows that were written without an answer
+	t.m.hub.NotifyWatchers(t.id) // notify of rows that were written without an answer
 	if t.state.Status.Ended() {
 		c.Send(t.m.tasks, taskEnded{t.task, t.state.Status, false})
 	}
@@ -57,10 +57,10 @@ func (t taskLoading) applyLoaded(c actor.Context, l journal.Loaded) {
 	asks, owed := splitAsks(owed)
 	t.performEffects(c, owed)
 	switch {
-	case !l.Resting || t.crashes > 0: // otherwise it is known which permits were requested
+	case !l.Resting || t.crashes > 0: // after an orderly rest, no permit request is uncertain
 		t.m.carryPart().requeueAsks(asks)
-	// the row may have been stored without a notice, by Begin; then the task has started nothing
-	// yet, and only its own request matters
+	// Begin may have stored the only row without a notice; the task has started nothing yet, so
+	// only its own permit request is queued
 	case t.seq == 1:
 		t.m.carryPart().requeueAsks(slices.DeleteFunc(asks, func(ask flow.Ask) bool { return ask.Node != "" }))
 	}
@@ -81,9 +81,9 @@ func (t taskLoading) notifyLoaded() {
 	}
 }
 
-// recoverJobs recovers the jobs of members that are gone, and asks live members for their jobs. A
-// member may not know of a job because the actor that stored the assignment crashed before it sent
-// the job. The request is repeated after a while, because it may be lost in the same way.
+// recoverJobs recovers the jobs of members that are gone, and sends live members their jobs again.
+// A live member lacks a job if the actor crashed between the commit and the dispatch. The request
+// is repeated after recheckAfter, because it may be lost in the same way.
 func (t taskLoading) recoverJobs(c actor.Context) {
 	recovering := t.m.peers.recoverCommand(t.id)
 	recovering.Anew = true
@@ -95,7 +95,7 @@ func (t taskLoading) recoverJobs(c actor.Context) {
 	t.m.work.After(recheckAfter, func() { t.m.sendMessage(self, recheckCarriers{gen}) })
 }
 
-// recheckAfter is the time after which members are asked again whether they know their jobs.
+// recheckAfter is the time after which other members are asked again whether they have their jobs.
 const recheckAfter = time.Minute
 
 // recheckCarriers makes a task check the jobs that other members carry out.
@@ -115,9 +115,9 @@ func (t taskLoading) hasForeignCarriers() bool {
 	})
 }
 
-// withoutReported removes the jobs whose reports are here already and are decided next. A lost job
-// is dispatched by that decision, unless the state contains that loss already. The same is true of
-// a function, whose reports change nothing after another delivery.
+// withoutReported removes the jobs whose reports have arrived and are decided next. It keeps a job
+// reported as lost if the state already contains that loss. It also keeps a function flow whose
+// report is of another delivery.
 func (t taskLoading) withoutReported(owed []flow.Effect) []flow.Effect {
 	reported := map[flow.Address]flow.Report{}
 	for _, cmd := range slices.Concat(t.isolated, t.waiting) {
@@ -147,8 +147,8 @@ func (t taskLoading) failActiveSteps(c actor.Context, text string) {
 	}
 }
 
-// decideWaiting decides the isolated commands, each after the row of the previous one is written,
-// and then the waiting ones.
+// decideWaiting decides the isolated commands, each after the row of the previous one is written.
+// Then it decides the waiting commands.
 func (t taskLoading) decideWaiting(c actor.Context) {
 	for len(t.isolated) > 0 {
 		if t.inflight != nil || t.openDraft != nil {
@@ -160,7 +160,7 @@ func (t taskLoading) decideWaiting(c actor.Context) {
 	}
 	waiting := t.waiting
 	t.waiting = nil
-	// at once: behind messages in the mailbox, it might find the task retiring
+	// sent through the mailbox, the commands could find the task retiring
 	t.decideInTurn(waiting, func(cmd *taskCommand) {
 		if !t.holdCommand(cmd) {
 			t.decideCommand(c, cmd)
@@ -168,7 +168,8 @@ func (t taskLoading) decideWaiting(c actor.Context) {
 	})
 }
 
-// resetSteps resets the steps for a dropped state. Their reports are decided with the next one.
+// resetSteps drops the step actors together with the state. Their reports are kept and decided
+// after the reload.
 func (t taskLoading) resetSteps(c actor.Context) {
 	t.resetPerformer(c, func(landed []*activeJob) { t.waiting = append(t.waiting, reportsOf(t.id, landed)) })
 }
@@ -191,8 +192,8 @@ func (t taskLoading) retryLoad(c actor.Context, err error) {
 	t.m.work.After(reloadPause(err, t.tries), func() { t.m.sendMessage(self, reloadTask{gen}) })
 }
 
-// reloadPause returns the pause before the next try to load a task. It is short after an outage of
-// the store, and grows for faults of the task itself.
+// reloadPause returns the pause before the next try to load a task. The pause stays short for an
+// outage of the store, and grows for errors of the task itself.
 func reloadPause(err error, tries int) time.Duration {
 	if errors.As(err, new(journal.StoreReadError)) {
 		return background.StorePause(tries)
@@ -208,8 +209,8 @@ func (t taskLoading) refuseUnknown(c actor.Context) {
 	c.Send(t.m.tasks, taskUnknown{t.task})
 }
 
-// discardState drops everything that the actor knows and reloads the task. Commands without an
-// answer are decided again.
+// discardState drops the state of the actor and reloads the task. Commands without an answer are
+// decided again.
 func (t taskLoading) discardState(c actor.Context, err error) {
 	sent, gathered := t.inflight.commands(), t.openDraft.commands()
 	created := t.create != nil
@@ -223,7 +224,8 @@ func (t taskLoading) discardState(c actor.Context, err error) {
 		t.isolated = append(t.isolateSuspects(sent, err), t.isolated...)
 		sent = nil
 	case errors.Is(err, persistence.ErrExists):
-		// A task with this id was first, perhaps from this very request, if its answer was lost.
+		// A task with this id exists. It may come from the same request, if the answer to that
+		// request was lost.
 		t.m.log.Info("a task with this ID exists", "task", t.id)
 	case !errors.Is(err, persistence.ErrStale) && !errors.Is(err, persistence.ErrUnknown) && !errors.Is(err, persistence.ErrNoVersion):
 		t.m.log.WarnContext(t.logContext(), "commit failed", "task", t.id, "error", err)
@@ -231,7 +233,7 @@ func (t taskLoading) discardState(c actor.Context, err error) {
 	again := append(sent, gathered...)
 	if created {
 		again = t.answerStarts(again, err)
-		// they cannot be tried, because there is no task
+		// without the start there is no task, so the other commands cannot be tried
 		t.isolated = t.answerStarts(t.isolated, errStartRefused)
 	}
 	t.waiting = append(again, t.waiting...)
@@ -255,13 +257,12 @@ func (t taskLoading) answerStarts(commands []*taskCommand, err error) (rest []*t
 	return rest
 }
 
-// isolateSuspects returns the commands of which one led to a row that the store refuses, and would
-// refuse again. Each is then tried alone, so that the others do not suffer. A single command is
-// amended.
+// isolateSuspects returns the commands that may have led to a row that the store refuses. They are
+// tried one by one, so that only the bad one fails. A single command is amended instead.
 func (t taskLoading) isolateSuspects(commands []*taskCommand, err error) []*taskCommand {
 	commands = slices.DeleteFunc(splitReports(commands), func(cmd *taskCommand) bool {
 		switch cmd.command.(type) {
-		// they follow from stored rows and are repeated after every load
+		// these follow from stored rows and are repeated after every load
 		case flow.Proceed, flow.Recover:
 			return true
 		}
@@ -292,15 +293,16 @@ func splitReports(commands []*taskCommand) (all []*taskCommand) {
 	return all
 }
 
-// amendRefused changes a command whose row the store refuses: an attempt fails, a caller gets an
-// error. The store's error may contain the refused value; after a second refusal it is left out.
+// amendRefused changes a command whose row the store refuses: an attempt fails, or a caller gets an
+// error. The text of the store's error is omitted after a second refusal, because it may contain
+// the refused value.
 func (t taskLoading) amendRefused(cmd *taskCommand, err error) []*taskCommand {
 	cmd.refused++
 	text := "internal: the store refused the attempt's result"
 	if cmd.refused == 1 {
 		text = fmt.Sprintf("%s: %v", text, err)
 	}
-	elsewhere := errors.As(err, new(journal.ObjectWriteError)) // the store did not refuse it
+	elsewhere := errors.As(err, new(journal.ObjectWriteError)) // the store did not refuse the row
 	if elsewhere {
 		text = err.Error()
 	}
@@ -327,7 +329,7 @@ func (t taskLoading) amendRefused(cmd *taskCommand, err error) []*taskCommand {
 	return nil
 }
 
-// noteRefusal records that the stored state itself leads to a row that the store refuses, and why.
+// noteRefusal counts a refusal of a row that no command caused, and records its reason.
 func (t taskLoading) noteRefusal(err error) {
 	t.refusals++
 	if t.objectError = ""; errors.As(err, new(journal.ObjectWriteError)) {

@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Do carries out an order. An order without a request id gets one, so that the member's own
-// repetitions are recognized.
+// Do carries out an order. An order without a request id gets one, so that the task recognizes
+// retries of this member.
 func (m *Member) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
 	cmd, err := m.requestPart().prepareCommand(ctx, o)
 	if err != nil {
@@ -41,8 +41,8 @@ func outcomeOf(cmd flow.Command, a commandAnswer, now int64) engine.Outcome {
 	return out
 }
 
-// prepareCommand refuses values that are not JSON before they reach a task, and stores large ones
-// outside. To a claim it adds when its worker registered and how long the claim holds.
+// prepareCommand refuses values that are not JSON, and stores large values outside the store. A
+// claim also gets the registration time of its worker and its expiry.
 func (m memberRequests) prepareCommand(ctx context.Context, o engine.Order) (flow.Command, error) {
 	if err := checkCommand(o.Command); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (m memberRequests) askTask(ctx context.Context, cmd *taskCommand) (commandA
 // sendRequest sends a request and waits for its answer.
 func (m memberRequests) sendRequest(ctx context.Context, cmd flow.Command, send func(reply func(commandAnswer))) (commandAnswer, error) {
 	if err := ctx.Err(); err != nil {
-		return commandAnswer{}, err // the caller has gone, so nothing is done
+		return commandAnswer{}, err // the caller has gone
 	}
 	done := make(chan commandAnswer, 1)
 	send(m.trackRequest(cmd, func(a commandAnswer) { done <- a }))
@@ -91,8 +91,8 @@ func (m memberRequests) sendRequest(ctx context.Context, cmd flow.Command, send 
 // patienceKey is the context key of withPatience.
 type patienceKey struct{}
 
-// withPatience marks a request of the member itself: it waits for its answer even if the store is
-// unavailable.
+// withPatience marks a request of the member itself. Such a request waits for its answer even while
+// the store is unavailable.
 func withPatience(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patienceKey{}, true)
 }
@@ -112,7 +112,7 @@ func (m memberRequests) awaitStored(ctx context.Context, done <-chan commandAnsw
 	return a, err
 }
 
-// Poll claims queue jobs for a poller. It returns none if no job came within Wait.
+// Poll claims queue jobs for a poller. It returns no jobs if none came within Wait.
 func (m *Member) Poll(ctx context.Context, p engine.Poll) (engine.Jobs, error) {
 	if err := m.requestPart().checkPoll(&p); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (m memberRequests) doAll(ctx context.Context, orders engine.Orders, rider *
 	return outcomes, nil
 }
 
-// doGroup carries out a group of orders. An order without an answer in time gets an error, so that
+// doGroup carries out a group of orders. An order that is not answered in time gets an error, and
 // the outcomes of the others are kept.
 func (m memberRequests) doGroup(ctx context.Context, group []engine.Order, rider *poller) engine.Outcomes {
 	pending := make([]chan commandAnswer, len(group))
@@ -215,8 +215,8 @@ func (m *Member) Await(ctx context.Context, task string) (flow.TaskStatus, error
 	return o.status, m.requestPart().toCallerError(o.err)
 }
 
-// Watch reads a task's journal from a position on, as it grows. It ends with the task, or with an
-// error if the member stops first.
+// Watch returns the rows of a task's journal after a position, as they are written. The sequence
+// ends with the task, or with an error if the member stops first.
 func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		grown, stop := m.hub.WatchTask(task)
@@ -253,7 +253,7 @@ func (m *Member) Watch(ctx context.Context, task string, after int64) iter.Seq2[
 	}
 }
 
-// Appears waits until a task exists, for callers that know its id before it is started.
+// Appears waits until a task exists. It serves callers that know the id before the task is started.
 func (m *Member) Appears(ctx context.Context, task string) error {
 	grown, stop := m.hub.WatchTask(task)
 	defer stop()
@@ -267,10 +267,10 @@ func (m *Member) Appears(ctx context.Context, task string) error {
 	}
 }
 
-// watchPage is how much of a journal a watcher reads and holds at once.
+// watchPage is the part of a journal that a watcher reads at once.
 var watchPage = persistence.Part{Rows: 200, Bytes: 256 << 10}
 
-// watchRecheck is how often a watcher reads without a notice.
+// watchRecheck is how often a watcher reads the journal without a notice.
 const watchRecheck = 10 * time.Second
 
 func (m memberRequests) waitGrown(ctx context.Context, grown <-chan struct{}) bool {

@@ -14,24 +14,24 @@ type restPhase uint8
 
 const (
 	restNone    restPhase = iota
-	restLeaving           // waits to move to another member when nothing is pending
+	restLeaving           // the task waits for its pending work before it moves to another member
 	restCommitting
 	restDone
 )
 
-// restRequest asks a task to retire if it can.
+// restRequest asks a task to retire if it has nothing to do.
 type restRequest struct {
 	force bool // the member stops
-	move  bool // or another member will own the task
-	again bool // its reports were decided before
-	later bool // the task asks itself because it was busy
+	move  bool // another member will own the task
+	again bool // the reports of the task were decided before
+	later bool // the task repeats the request because it was busy
 }
 
 // restRecheck is the pause before a busy task tries again to rest.
 const restRecheck = 10 * time.Millisecond
 
-// tryRest retires the task if it only has to wait. If the member stops, it rests when nothing is
-// pending.
+// tryRest retires the task if it only waits. If the member stops, the task rests as soon as nothing
+// is pending.
 func (t taskResting) tryRest(c actor.Context, m restRequest) {
 	force := m.force
 	switch {
@@ -65,22 +65,22 @@ func (t taskResting) tryRest(c actor.Context, m restRequest) {
 	t.commitRest(c)
 }
 
-// finishWork marks that nothing is left to decide: messages and reports that still come are for the
+// finishWork marks that this actor decides nothing more. Later messages and reports are for the
 // next actor of the task.
 func (t *task) finishWork() {
 	t.resting = restDone
 	t.inbox.retireOwner()
 }
 
-// restLater lets a task that must rest try again.
+// restLater schedules another try for a task that must rest.
 func (t taskResting) restLater(c actor.Context, move bool) {
 	self := c.Self()
 	t.m.work.After(restRecheck, func() { t.m.sendMessage(self, restRequest{force: true, move: move, later: true}) })
 }
 
-// commitRest stores that the task is at rest, or that it has no owner, unless the last row has done
-// so. A task that was loaded while at rest writes it again: it may have been due at once, and the
-// store checks whether the state is the newest.
+// commitRest stores that the task is at rest or has no owner, unless the last row did so. A task
+// that was loaded while at rest writes the rest again, because it may have been due, and the write
+// checks for a newer state.
 func (t taskResting) commitRest(c actor.Context) {
 	due, quiet := t.canRest()
 	t.movesAway, t.resting = t.resting == restLeaving, restCommitting
@@ -106,8 +106,8 @@ func (t taskResting) returnJobs(c actor.Context) {
 	}
 }
 
-// decideLanded decides all reports of the task's jobs, so that their work is not repeated. Reports
-// that a step's actor has taken before are in the task's mailbox.
+// decideLanded decides all reports that have arrived, so that their work is not repeated. Reports
+// that a step actor already passed on are in the mailbox of the task.
 func (t taskResting) decideLanded(c actor.Context) {
 	var cmds []*taskCommand
 	t.inbox.drainReports(func(landed []*activeJob) { cmds = append(cmds, reportsOf(t.id, landed)) }, false)
@@ -118,13 +118,13 @@ func (t taskResting) decideLanded(c actor.Context) {
 	})
 }
 
-// idleNow reports whether nothing is pending for the store.
+// idleNow reports whether nothing is loading, in flight, or left to decide.
 func (t *task) idleNow() bool {
 	return !t.loading && t.inflight == nil && t.openDraft == nil && len(t.cutCommands) == 0
 }
 
-// canRest reports whether a task only has to wait, and when it is due (0 means that only a message
-// wakes it).
+// canRest reports whether a task only waits, and when it is due in Unix milliseconds. A due time of
+// 0 means that only a message wakes the task.
 func (t taskResting) canRest() (due int64, ok bool) {
 	if !t.idleNow() {
 		return 0, false
@@ -141,8 +141,8 @@ func (t taskResting) canRest() (due int64, ok bool) {
 	return due, true
 }
 
-// isLongWait reports whether a wait until the given time justifies leaving memory (0 means until a
-// message comes).
+// isLongWait reports whether a wait until due is long enough to leave memory. A due time of 0 means
+// a wait for a message.
 func (t taskResting) isLongWait(due int64) bool {
 	return due == 0 || due >= t.m.nowMillis()+3*t.m.cfg.IdleAfter.Milliseconds()
 }
@@ -157,7 +157,7 @@ func (t taskResting) restWritten(c actor.Context, err error) {
 	}
 	if t.movesAway {
 		t.resting = restDone
-		t.inbox.detachOwner() // jobs that this member carries out continue
+		t.inbox.detachOwner() // running jobs on this member continue
 	} else {
 		t.pruneAll(c)
 		t.finishWork()

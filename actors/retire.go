@@ -20,8 +20,8 @@ func (t *tasks) sweepIdle(c actor.Context) {
 	t.m.work.After(max(t.m.cfg.IdleAfter/6, 10*time.Millisecond), func() { t.m.sendMessage(self, sweepTasks{}) })
 }
 
-// maxAsked is how many tasks are asked at once to rest, which fills a batch or two. All idle tasks
-// at once would delay the commits of active ones, and be so many that the member refuses new work.
+// maxAsked is how many tasks are asked at once to rest, which fills one or two batches. A larger
+// number would delay the commits of active tasks and make the member refuse new work.
 const maxAsked = 2 * journal.MaxBatch
 
 // manyAwake is the number of tasks in memory above which they are asked to rest sooner.
@@ -49,14 +49,14 @@ func (t *tasks) retireIdle(_ actor.Context) {
 	}
 }
 
-// retireMore continues when half of the asked tasks have answered.
+// retireMore asks more tasks to rest when half of the asked ones have answered.
 func (t *tasks) retireMore(c actor.Context) {
 	if t.restAsked == maxAsked/2 && !t.resting {
 		t.retireIdle(c)
 	}
 }
 
-// noteRestAnswer records that a task has answered, or never will.
+// noteRestAnswer records that a task has answered the request to rest, or is gone.
 func (t *tasks) noteRestAnswer(e *taskEntry) {
 	if e.retiring {
 		e.retiring = false
@@ -65,8 +65,8 @@ func (t *tasks) noteRestAnswer(e *taskEntry) {
 	}
 }
 
-// manyRetired is the number of retired tasks above which their memory is returned to the system,
-// after the wave has ended. The runtime does the same only minutes later.
+// manyRetired is the number of retired tasks above which free memory is returned to the operating
+// system after the wave. The Go runtime would do so only minutes later.
 const manyRetired = 5_000
 
 func (t *tasks) giveBackMemory() {
@@ -80,15 +80,15 @@ func (t *tasks) giveBackMemory() {
 	t.m.work.Run(debug.FreeOSMemory)
 }
 
-// shrinkMap returns a copy of a map with the size of its content, because a map never shrinks.
+// shrinkMap returns a copy of a map, because a Go map never shrinks.
 func shrinkMap(m map[string]*taskEntry) map[string]*taskEntry {
 	small := make(map[string]*taskEntry, len(m))
 	maps.Copy(small, m)
 	return small
 }
 
-// handleRestAnswer handles a task's answer to restRequest. A busy task gets the messages that
-// arrived meanwhile.
+// handleRestAnswer handles the refusal of a task to rest. The task gets the messages that arrived
+// meanwhile.
 func (t *tasks) handleRestAnswer(c actor.Context, m restAnswer) {
 	e := t.currentEntry(m.task)
 	if e == nil || m.ok {
@@ -126,7 +126,7 @@ func (t *tasks) finishRest(c actor.Context, m taskRested) {
 	t.m.counts.rested.Add(1)
 	delete(t.crashes, e.id)
 	delete(t.missingValues, e.id)
-	c.Poison(e.pid) // it first forwards the messages in its mailbox
+	c.Poison(e.pid) // the actor first forwards the messages in its mailbox
 	if m.moved {
 		return
 	}
@@ -139,8 +139,8 @@ func (t *tasks) finishRest(c actor.Context, m taskRested) {
 	t.retireMore(c)
 }
 
-// refuseMessages answers callers whose task is no longer here, because the member stops. Messages
-// for tasks of other members are forwarded.
+// refuseMessages answers the callers of tasks that are unavailable, because the member stops.
+// Messages for tasks of other members are forwarded.
 func (t *tasks) refuseMessages(messages []any) {
 	for _, message := range messages {
 		switch cmd, ok := message.(*taskCommand); {

@@ -9,24 +9,24 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Roaming is a Relay whose workers may move to another member with their jobs, and come here with
-// such jobs. That happens when their member is gone or was restarted, or their stream to it broke.
+// Roaming is a Relay whose workers may move between members with their jobs. A worker moves when
+// its member is gone or restarted, or when its stream to the member broke.
 type Roaming interface {
 	Relay
-	// Grace returns how long to wait for a worker whose member is gone. 0 means not at all: other
-	// workers get its jobs at once.
+	// Grace returns how long to wait for a worker whose member is gone. With 0, other workers get
+	// its jobs at once.
 	Grace() time.Duration
 	// Roam sets the function that sends orders about jobs to the owners of their tasks. The relay
-	// tries again if the answer is busy.
+	// retries after a busy answer.
 	//
-	// By flow.Bring this member becomes the carrier of a job that a worker brings. Such jobs are
-	// then sent like any other, and go to the worker that has them. By flow.ReleaseFunction a held
-	// function is delivered again when a worker may have it.
+	// flow.Bring makes this member the carrier of a job that a worker brings. The job is then
+	// dispatched as usual and goes to the worker that has it. flow.ReleaseFunction makes a held
+	// function deliverable again.
 	Roam(order func(ctx context.Context, orders engine.Orders) engine.Outcomes)
 }
 
-// sendJobOrders sends orders of the relay to the owners of tasks. This member is to be the carrier
-// of jobs that a worker has brought.
+// sendJobOrders sends orders of the relay to the owners of tasks. It enters this member as the
+// carrier of jobs that a worker brings.
 func (m jobCarrying) sendJobOrders(ctx context.Context, jobs engine.Orders) engine.Outcomes {
 	for i := range jobs {
 		if b, brings := jobs[i].Command.(flow.Bring); brings {
@@ -47,14 +47,14 @@ func (m jobCarrying) sendJobOrders(ctx context.Context, jobs engine.Orders) engi
 	return outcomes
 }
 
-// errUnknownCarrier is the answer to a member that is not, or no longer, known to be alive.
+// errUnknownCarrier is the answer to a member that is not known to be alive.
 var errUnknownCarrier = flow.Errorf(flow.Busy, "the owner of the task does not know the member that asks: try again in a moment")
 
-// migratedJobs are the jobs that their workers take along to other members when this member stops.
-// Requests for them are not answered, because an answer would make others start them again.
+// migratedJobs are the jobs that workers take to other members when this member stops. Dispatches
+// of these jobs are ignored, because an answer would make other workers start them again.
 type migratedJobs struct {
 	mu   sync.Mutex
-	jobs map[string]map[flow.Address]int // by task: the deliveries
+	jobs map[string]map[flow.Address]int // deliveries by task and address
 }
 
 func (p *migratedJobs) addJob(job engine.JobKey, given int) {

@@ -12,15 +12,15 @@ import (
 
 // Messages to the sessions actor.
 type (
-	// jobErrand dispatches and withdraws jobs of a task, and brings them the ends of their waits.
-	// Their reports go to an inbox.
+	// jobErrand dispatches and withdraws jobs of a task, and passes ends of waits to them. The
+	// reports of the jobs go to inbox.
 	jobErrand struct {
 		task    string
 		effects []flow.Effect // effects that are not about jobs are ignored
 		inbox   *inbox
 	}
-	// outstandingJobs lists all jobs that a task, or a step with everything below it, still needs.
-	// It is sent when an actor has restarted or ended, because earlier withdrawals may be lost.
+	// outstandingJobs lists all jobs that a task or step still needs. It is sent when an actor has
+	// restarted or ended, because earlier withdrawals may be lost.
 	outstandingJobs struct {
 		task  string
 		under flow.Address // the step; zero for the whole task
@@ -29,16 +29,17 @@ type (
 	// drainJobs stops new jobs from starting, and calls done when no job runs on this member.
 	drainJobs struct{ done func() }
 	dropAll   struct{ done func() }
-	// awaitSettled calls done at a moment when this member itself carries out no jobs; more may
-	// start. Attached workers do not count: they take their jobs along to another member.
+	// awaitSettled calls done as soon as this process carries out no jobs. More jobs may start
+	// later. Jobs of attached workers do not count, because workers take them to another member.
 	awaitSettled struct{ done func() }
-	// sendRelayed sends the collected jobs to the relay, as any message except jobErrand does.
+	// sendRelayed makes the sessions actor send the collected jobs to the relay. Any message except
+	// jobErrand does the same.
 	sendRelayed struct{}
 	// carryForeign carries out or withdraws jobs of other members' tasks, unless the sender has
-	// given up by then.
+	// given up.
 	carryForeign struct {
 		errands engine.Errands
-		// set first by the actor that accepts the errands, or by the sender that gives up
+		// set by the side that decides first: the actor accepts the errands, or the sender gives up
 		claimed *atomic.Bool
 		done    func()
 	}
@@ -155,9 +156,8 @@ func (s *sessions) handleMessage(c actor.Context) {
 	}
 }
 
-// sendRelayedLater sends jobs to the relay after the errands that are already in the mailbox. The
-// errands of one commit arrive together, so their jobs are sent as one message to a worker instead
-// of many.
+// sendRelayedLater sends jobs to the relay after the errands in the mailbox. The errands of one
+// commit arrive together, so a worker gets their jobs in one message.
 func (s *sessions) sendRelayedLater(c actor.Context) {
 	if s.relayQueue != nil && len(s.relayQueue.unsent) > 0 && !s.sendScheduled {
 		s.sendScheduled = true
@@ -172,7 +172,8 @@ func (s *sessions) sendRelayed() {
 	}
 }
 
-// runErrand performs an errand. If its step has ended meanwhile, nothing is dispatched.
+// runErrand performs an errand. It dispatches nothing if the step of the errand has ended
+// meanwhile.
 func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 	void := m.inbox.IsAbandoned()
 	var flights []*activeJob
@@ -205,7 +206,7 @@ func (s *sessions) runErrand(c actor.Context, m jobErrand) {
 				s.queue.withdrawJob(engine.JobKey{Task: m.task, At: e.Address})
 			}
 		case flow.Withdraw:
-			s.enqueueJobs(flights, m.inbox) // it may be one of them
+			s.enqueueJobs(flights, m.inbox) // the job may be one of the collected ones
 			flights = nil
 			if s.isForeignCarrier(e.Carrier) {
 				s.m.jobForwarder.Enqueue(e.Carrier,
@@ -226,8 +227,8 @@ func (s *sessions) isForeignCarrier(carrier string) bool {
 	return carrier != "" && carrier != s.m.incarnation && s.m.cfg.Others != nil
 }
 
-// carryForeign handles jobs of other members' tasks. A known job continues, and a finished one
-// needs nothing more. If the task has moved to this member, its actor asks for its jobs.
+// carryForeign handles jobs of other members' tasks. It ignores finished jobs, and known jobs
+// continue. If the task has moved to this member, its own actor requests the jobs.
 func (s *sessions) carryForeign(m carryForeign) {
 	if !m.claimed.CompareAndSwap(false, true) {
 		return
@@ -263,8 +264,8 @@ func (s *sessions) carryForeign(m carryForeign) {
 	m.done()
 }
 
-// foreignRoute returns the route for a job of another member's task. A function that this member
-// has needs no worker.
+// foreignRoute returns the route for a job of another member's task. A function flow that this
+// member has needs no worker.
 func (s *sessions) foreignRoute(e *engine.Errand) jobRoute {
 	if job := e.ForRelay(); e.Function != nil {
 		return s.routeFor(job.Exec)
@@ -277,9 +278,9 @@ func giveBack(at flow.Address, given int) flow.Report {
 	return flow.Report{Address: at, Lost: true, Unbegun: true, Given: given}
 }
 
-// dispatchJob takes a job, and returns it if a carrier of this member has to carry it out. A known
-// job continues: a reloaded task asks again for its outstanding jobs, perhaps with another actor. A
-// job that reported while its task belonged to another member has ended here.
+// dispatchJob takes a dispatch and returns the job if a carrier of this member has to start it. A
+// known job continues, but reports to the given inbox, which may belong to a reloaded task. A job
+// that already reported to another owner of the task is not started.
 func (s *sessions) dispatchJob(c actor.Context, effect flow.Effect, in *inbox) *activeJob {
 	e := effect.(flow.Dispatch)
 	key := engine.JobKey{Task: e.Job.Task, At: e.Job.Address}
@@ -289,7 +290,7 @@ func (s *sessions) dispatchJob(c actor.Context, effect flow.Effect, in *inbox) *
 	}
 	if known := s.findJob(key, e.Job.Given); known != nil {
 		known.redirectTo(in)
-		known.waitEnds.addSteps(e.Job.Function.WaitEnds()) // some may be new to it
+		known.waitEnds.addSteps(e.Job.Function.WaitEnds()) // some ends may be new
 		return nil
 	}
 	function := e.Job.Exec.Type == flow.ExecCode
@@ -308,7 +309,7 @@ func (s *sessions) dispatchJob(c actor.Context, effect flow.Effect, in *inbox) *
 	return f
 }
 
-// redirectTo makes a known job report to another inbox than before.
+// redirectTo makes a known job report to another inbox.
 func (f *activeJob) redirectTo(in *inbox) {
 	in.expectJobs(1)
 	if was := f.inbox.Swap(in); was != nil {
@@ -316,8 +317,8 @@ func (f *activeJob) redirectTo(in *inbox) {
 	}
 }
 
-// reclaimJob gives back a job that its carrier here has not started, or that is unknown here. A
-// running job continues, and its report goes to the inbox.
+// reclaimJob gives back a job that has not started here or is unknown here. A running job continues
+// and reports to the inbox.
 func (s *sessions) reclaimJob(effect flow.Effect, in *inbox) {
 	job := effect.(flow.Reclaim).Job
 	key := engine.JobKey{Task: job.Task, At: job.Address}
@@ -334,7 +335,8 @@ func (s *sessions) reclaimJob(effect flow.Effect, in *inbox) {
 	}
 }
 
-// reclaimForeign does the same as reclaimJob for a job of another member's task.
+// reclaimForeign gives back a job of another member's task that has not started here or is unknown
+// here.
 func (s *sessions) reclaimForeign(key engine.JobKey, given int, function bool) {
 	switch f := s.findJob(key, given); {
 	case f != nil:
@@ -371,8 +373,8 @@ func (s *sessions) enqueueJobs(flights []*activeJob, in *inbox) {
 	}
 }
 
-// forgetCarried removes finished jobs. If a job's task got another actor when the report arrived,
-// that one relies on this job and is notified too.
+// forgetCarried removes finished jobs. If another inbox took over a job after its report, that
+// inbox is notified that the job has ended.
 func (s *sessions) forgetCarried(w jobRoute) {
 	for _, f := range w.takeDone() {
 		if in := f.inbox.Load(); in != nil {
@@ -396,7 +398,7 @@ func (s *sessions) withdrawJob(key engine.JobKey, given int) {
 		return
 	}
 	f.withdrawn.Store(true)
-	f.jobCtx.endJob() // a running job reports by itself
+	f.jobCtx.endJob() // the running job then reports by itself
 	if f.stage.CompareAndSwap(stageQueued, stageDropped) {
 		f.inbox.Load().expectFewer(1)
 		s.removeJob(f)
@@ -413,8 +415,7 @@ func (s *sessions) startDrain(c actor.Context, done func()) {
 	s.checkDrained()
 }
 
-// checkDrained calls the drain function when no jobs run and no claims are pending. Jobs claimed
-// for a caller that has gone are given back.
+// checkDrained calls the drain function when no jobs run and no claims are pending.
 func (s *sessions) checkDrained() {
 	if s.draining == nil || len(s.queue.openClaims) > 0 {
 		return
@@ -442,9 +443,8 @@ func (s *sessions) checkSettled() {
 	s.settling = nil
 }
 
-// dropAll abandons unfinished jobs: they are repeated after the next start, or by the new owners of
-// their tasks. Jobs of attached workers continue there, and the workers may take them to another
-// member.
+// dropAll abandons unfinished jobs. They are repeated after the next start, or by the new owners of
+// their tasks. Jobs of attached workers continue, and the workers may take them to another member.
 func (s *sessions) dropAll() {
 	s.stopped = true
 	for _, w := range s.jobRoutes() {
@@ -462,8 +462,8 @@ func (s *sessions) dropAll() {
 	}
 }
 
-// canMigrate reports whether a worker may take a job along to another member. Functions that are
-// flows do not move: they are called again behind their recorded steps.
+// canMigrate reports whether a worker may take a job to another member. Function flows do not move,
+// because they are called again and continue after their recorded steps.
 func (s *sessions) canMigrate(f *activeJob) bool {
 	_, relayed := f.route.(*relayQueue)
 	return relayed && f.waitEnds == nil && f.stage.Load() == stageRunning && s.m.peers.returnGrace() > 0

@@ -18,7 +18,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// StartTask starts a task. It returns after the task is stored.
+// StartTask starts a task and returns after the task is stored.
 func (m *Member) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
 	n.Traced = cmp.Or(n.Traced, engine.TracedOf(ctx))
 	msg, err := m.startPart().newTask(ctx, n)
@@ -64,7 +64,7 @@ func (m taskStarting) newTask(ctx context.Context, n engine.NewTask) (*createTas
 	if err != nil {
 		return nil, err
 	}
-	// if it were refused later, it would leave an actor without a task
+	// a later refusal would leave an actor without a task
 	if start, err = start.Fit(plan, m.cfg.Limits); err != nil {
 		if row := m.findStarted(ctx, id, n); row != nil {
 			return &createTask{task: id, plan: plan, newest: n.Newest, repeats: row, create: &persistence.Create{
@@ -85,8 +85,8 @@ func (m taskStarting) newTask(ctx context.Context, n engine.NewTask) (*createTas
 	}, nil
 }
 
-// findStarted returns the task that a keyed start has created before; nil if there is none. Such a
-// start gets its task even if the flow has been published with other inputs since.
+// findStarted returns the task that an earlier start with the same key created; nil if there is
+// none. It finds the task even if the flow was published with other inputs since.
 func (m taskStarting) findStarted(ctx context.Context, id string, n engine.NewTask) *persistence.TaskRow {
 	if n.Key == "" && n.ID == "" {
 		return nil
@@ -98,8 +98,8 @@ func (m taskStarting) findStarted(ctx context.Context, id string, n engine.NewTa
 	return row
 }
 
-// newStart returns the start command of a new task: from the beginning, or with a part of another
-// task's history.
+// newStart returns the start command of a new task, which may copy a part of another task's
+// history.
 func (m taskStarting) newStart(ctx context.Context, n engine.NewTask) (flow.Start, error) {
 	if n.Fork == "" {
 		return flow.Start{Version: n.VersionID, Params: n.Params}, nil
@@ -137,8 +137,9 @@ func paramsOr(params json.RawMessage) []byte {
 	return params
 }
 
-// bodyHash returns the value that identifies a repeated start: a hash of its values in canonical
-// form, and its request id. Only keyed starts need it, because others have random task ids.
+// bodyHash returns the hash that identifies a repeated start. It covers the values in canonical
+// form, followed by the request id. It is empty for starts without a key, because their task ids
+// are random.
 func bodyHash(n engine.NewTask) string {
 	if n.Key == "" && n.ID == "" {
 		return ""
@@ -160,11 +161,11 @@ func bodyHash(n engine.NewTask) string {
 	return hex.EncodeToString(h.Sum(nil)[:16]) + ofRequest + n.Request
 }
 
-// ofRequest separates the hash from the id of the request that created a task.
+// ofRequest separates the hash from the request id in Create.BodyHash.
 const ofRequest = "/"
 
-// sameStart reports whether a task was created by an earlier delivery of this request. A start with
-// other contents is refused.
+// sameStart reports whether an earlier delivery of this request created the task. It returns an
+// error for a start with other contents.
 func (m taskStarting) sameStart(ctx context.Context, msg *createTask) (created bool, err error) {
 	row, err := m.store.Task(ctx, msg.task)
 	if err != nil {
@@ -173,7 +174,8 @@ func (m taskStarting) sameStart(ctx context.Context, msg *createTask) (created b
 	return compareStart(msg.create, msg.newest, row)
 }
 
-// compareStart compares a start with the existing task.
+// compareStart compares a start with the existing task. created reports whether the same request
+// created the task.
 func compareStart(c *persistence.Create, newest bool, row *persistence.TaskRow) (created bool, err error) {
 	before, first, _ := strings.Cut(row.BodyHash, ofRequest)
 	now, request, _ := strings.Cut(c.BodyHash, ofRequest)

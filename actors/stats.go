@@ -9,7 +9,7 @@ type Stats struct {
 	Ready       int64            // jobs waiting in memory for a carrier or a poller
 	Messages    int64            // requests without an answer
 	Uncommitted int64            // commits waiting for the store
-	Resting     int64            // tasks put to rest or ended since the start
+	Resting     int64            // tasks that were put to rest or ended since the start
 }
 
 // memberCounts count the current work of a member. Any goroutine may change them.
@@ -37,8 +37,8 @@ func (c *memberCounts) readStats() Stats {
 	}
 }
 
-// waitingInMemory returns how many jobs wait in memory for a carrier or a poller.
+// waitingInMemory returns how many jobs in memory wait for a carrier or a poller.
 func (c *memberCounts) waitingInMemory() int64 { return c.ready.Load() + c.queued.Load() }
 
-// waitingJobs returns how many jobs no carrier has started.
+// waitingJobs returns how many jobs no carrier has started, including jobs that are not stored yet.
 func (c *memberCounts) waitingJobs() int64 { return c.ready.Load() + c.unstoredAttempts.Load() }

@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// step is the actor of one active parallel, foreach, fan-out, subflow or branch. It dispatches the
-// jobs of its units and of plain steps inside it, keeps their deadlines, withdraws them, and passes
+// step is the actor of one active parallel, foreach, fan-out, subflow or branch. It dispatches and
+// withdraws the jobs of its units and of plain steps inside, and keeps their deadlines. It passes
 // their reports to the task in batches. Nested steps with their own actors are its children. It
 // makes no decisions.
 type step struct {
 	effectPerformer
 	at               flow.Address
-	idleQueryPending bool // the task is asked which alarms are idle
+	idleQueryPending bool // a query for idle alarms is unanswered
 }
 
 func (s *step) Receive(c actor.Context) {
@@ -47,8 +47,8 @@ func (s *step) Receive(c actor.Context) {
 	}
 }
 
-// performOwed performs effects. If outstandingEffects of this step are among them, it resets to
-// those first.
+// performOwed performs effects. If the effects contain outstandingEffects of this step, it first
+// resets the step to these.
 func (s *step) performOwed(c actor.Context, effects []flow.Effect) {
 	i := slices.IndexFunc(effects, func(e flow.Effect) bool {
 		o, ok := e.(outstandingEffects)
@@ -66,15 +66,15 @@ func (s *step) performOwed(c actor.Context, effects []flow.Effect) {
 	s.performOwed(c, effects[i+1:])
 }
 
-// isAround reports whether an effect concerns the step itself: the enclosing actor handles it and
-// keeps it.
+// isAround reports whether an effect concerns the step itself. Such an effect belongs to the
+// enclosing actor.
 func (s *step) isAround(e flow.Effect) bool {
 	a, unit := addressOf(e)
 	return !unit && a == s.at
 }
 
-// requestIdleAlarms asks the task which alarms no longer have a reason, because a step has no
-// state.
+// requestIdleAlarms asks the task which alarms are idle, because a step actor has no state of its
+// own.
 func (s *step) requestIdleAlarms(c actor.Context) {
 	if s.idleQueryPending || !s.hasManyAlarms() {
 		return

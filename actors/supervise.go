@@ -11,24 +11,24 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// manyCrashes is the number of consecutive crashes after which a step fails (reason `internal`)
-// instead of being restarted.
+// manyCrashes is the number of consecutive crashes after which a step fails with the reason
+// `internal` instead of being restarted.
 const manyCrashes = 5
 
-// taskSupervisor is the supervisor of all task actors. These are not children of `tasks` in the
-// library's sense, because its set of children keeps every former child reachable.
+// taskSupervisor is the supervisor of all task actors. Task actors are not library children of
+// `tasks`, because the library keeps every former child in memory.
 type taskSupervisor struct{ m *Member }
 
-// taskCrashed reports to tasks that a task actor panicked. Until it is stopped, that actor only
-// forwards its messages.
+// taskCrashed reports to the tasks actor that a task actor panicked. The crashed actor only
+// forwards messages until it is stopped.
 type taskCrashed struct {
 	pid    *actor.PID
 	reason any
 }
 
-// HandleFailure lets a task actor that panicked forward the messages in its mailbox until its
-// parent stops it. By default, the library would restart it at once and give up after a few times.
-// If it were stopped at once, the requests in its mailbox would get no answer.
+// HandleFailure resumes a task actor that panicked, so that it forwards the messages in its mailbox
+// until its parent stops it. An immediate stop would leave these requests without an answer. The
+// library's default would restart the actor at once and give up after a few times.
 func (w *taskSupervisor) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor,
 	child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	supervisor.ResumeChildren(child)
@@ -45,7 +45,7 @@ func (t *tasks) restartCrashed(c actor.Context, m taskCrashed) {
 	t.crashes[e.id]++
 	if spoiled, ok := m.reason.(*flow.SpoiledError); ok {
 		t.missingValues[e.id] = spoiled.Error()
-		if errors.Is(spoiled, flow.ErrNoContent) { // it would fail again in the same way
+		if errors.Is(spoiled, flow.ErrNoContent) { // a restart would fail in the same way
 			t.crashes[e.id] = max(t.crashes[e.id], manyCrashes)
 		}
 	}
@@ -55,7 +55,7 @@ func (t *tasks) restartCrashed(c actor.Context, m taskCrashed) {
 		t.dropMovedTask(e)
 		return
 	}
-	t.countInMemory(e.id, 1) // for the pause
+	t.countInMemory(e.id, 1) // a paused task counts as in memory
 	t.forgetTask(e)
 	if n > 2*manyCrashes {
 		t.m.log.Error("task crashes repeatedly: it stays unloaded until the next request for it", "task", e.id)
@@ -68,8 +68,8 @@ func (t *tasks) restartCrashed(c actor.Context, m taskCrashed) {
 	t.m.work.After(background.BackOff(n), func() { t.m.sendMessage(t.m.tasks, reviveTask{e.id, p}) })
 }
 
-// dropMovedTask releases a task whose actor crashed during its move to another member, without a
-// retry, so that other moves do not wait for it.
+// dropMovedTask releases a task whose actor crashed during its move to another member. It does not
+// retry, so that other moves need not wait.
 func (t *tasks) dropMovedTask(e *taskEntry) {
 	delete(t.crashes, e.id)
 	delete(t.missingValues, e.id)
@@ -79,20 +79,20 @@ func (t *tasks) dropMovedTask(e *taskEntry) {
 	t.forgetTask(e)
 }
 
-// crashPause holds the commands for a crashed task until it may restart. Further requests do not
-// shorten the pause.
+// crashPause holds the commands for a crashed task until the task may restart. Further requests do
+// not shorten the pause.
 type crashPause struct{ held []*taskCommand }
 
-// maxHeld bounds how many requests wait for one such task. Reports are bounded by the number of
+// maxHeld bounds how many requests wait for one crashed task. Reports are bounded by the number of
 // jobs.
 const maxHeld = 1000
 
-// holdMessage keeps a message that may wait. A claim may not: its poller would wait for a job that
-// may crash again.
+// holdMessage keeps a message that can wait. It refuses a claim, because the poller would wait for
+// a job that may crash again.
 func (p *crashPause) holdMessage(message any) {
 	cmd, ok := message.(*taskCommand)
 	switch {
-	case !ok: // it was meant for the crashed actor
+	case !ok: // the message was meant for the crashed actor
 	case isClaim(cmd) || len(p.held) >= maxHeld && !cmd.isJobReport():
 		cmd.sendAnswer(commandAnswer{err: errCrashed})
 	default:
@@ -113,8 +113,8 @@ func isClaim(cmd *taskCommand) bool {
 	return ok
 }
 
-// reviveTask ends the pause. The held commands are there before the next actor asks for the task's
-// jobs. A task that has crashed too often is loaded only if there are held commands.
+// reviveTask ends the pause after a crash. The held commands are delivered before the next actor
+// asks for its jobs. A task that crashed too often is loaded only if commands are held.
 func (t *tasks) reviveTask(c actor.Context, id string) {
 	p := t.pauses[id]
 	if p == nil {
@@ -139,12 +139,12 @@ func (t *tasks) reviveTask(c actor.Context, id string) {
 	}
 }
 
-// errCrashed is the answer to callers of an actor that crashed.
+// errCrashed is the answer to callers whose request was lost in the crash of an actor.
 var errCrashed = flow.Errorf(flow.Busy, "the task's actor crashed while it was at this: it "+
 	"starts again from the store, ask again in a moment")
 
-// HandleFailure stops a step actor that panicked and starts another one after a pause. An actor
-// that keeps crashing fails its step, never the task's actor or the member.
+// HandleFailure stops a step actor that panicked and starts another one after a pause. After
+// manyCrashes the step fails, but never the task actor or the member.
 func (t *task) HandleFailure(_ *actor.ActorSystem, supervisor actor.Supervisor, child *actor.PID,
 	_ *actor.RestartStatistics, reason, _ any) {
 	t.effectPerformer.handleStepCrash(supervisor, child, reason)
@@ -174,13 +174,13 @@ func (h *effectPerformer) handleStepCrash(supervisor actor.Supervisor, pid *acto
 	k.inbox.setActor(nil)
 	h.m.log.Error("step actor crashed", "task", h.task, "step", k.at.String(), "crashes", k.crashes, "reason", reason)
 	to, message := h.self, any(respawnStep{k.at})
-	if k.crashes >= manyCrashes { // this actor may be gone by then, too
+	if k.crashes >= manyCrashes { // this actor may have stopped by then
 		to, message = h.m.tasks, &taskCommand{task: h.task, command: failCrashingStep(k.at)}
 	}
 	h.m.work.After(background.BackOff(k.crashes), func() { h.m.sendMessage(to, message) })
 }
 
-// failCrashingStep returns the command that fails a step.
+// failCrashingStep returns the command that fails a step whose actor keeps crashing.
 func failCrashingStep(at flow.Address) flow.FailStep {
 	return flow.FailStep{Address: at, Error: "the step's actor keeps crashing"}
 }

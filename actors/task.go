@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// task is the actor of one running task. It alone owns the task's cursor and state: it decides at
-// once, commits the decision, and releases its effects after that.
+// task is the actor of one running task and the only owner of the task's state. It decides at once,
+// commits the decision, and releases the effects after the commit.
 type task struct {
 	effectPerformer
 	id         string
@@ -29,51 +29,51 @@ type task struct {
 	turnState
 }
 
-// loadState is how far a task is loaded, and the failures of earlier loads and rows.
+// loadState is the progress of loading a task, and the failures of earlier loads and rows.
 type loadState struct {
-	onLoaded func() // called once when the task is loaded, or will not be; may be nil
+	onLoaded func() // called once when the task is loaded or cannot be; may be nil
 	loading  bool
-	// the store has no such task: callers get an error until the parent removes the actor
+	// the store has no such task; callers get an error until the parent removes the actor
 	missing    bool
-	unreadable *unreadableTask // set if the task cannot be read; loading stays set then
+	unreadable *unreadableTask // set if the task cannot be read; loading stays true in that case
 	tries      int             // tries to load
 	crashes    int             // crashes of earlier actors of this task
-	// value without which the last actor could not continue; "" if none
+	// value that the last actor lacked when it crashed; "" if none
 	missingValue string
 	refusals     int // consecutive refusals that no command caused
-	// why the objects of the last refused row could not be written; "" if that was not the reason
+	// error of the last failed write of objects; "" if the last refusal had another reason
 	objectError string
 }
 
-// commandQueue holds the commands that are not decided yet.
+// commandQueue holds the commands that are not yet decided.
 type commandQueue struct {
-	// commands that arrived while loading, or while others are tried alone
+	// commands that arrived during loading, or while isolated commands are tried
 	waiting   []*taskCommand
 	deciding  []*taskCommand // commands being decided, one after another
-	newClaims []*taskCommand // the same for claims of jobs that have just started
-	// to be tried one by one, because the store refuses a row from one of them
+	newClaims []*taskCommand // claims of jobs that have just started, being decided like deciding
+	// commands to be tried one by one, because the store refused a row from one of them
 	isolated []*taskCommand
 }
 
-// rowState is the journal of a task, as far as its actor needs it for the next row.
+// rowState is the part of a task's journal that its actor needs for the next row.
 type rowState struct {
 	create *persistence.Create // set until the first row is written
-	// the first row was stored by Begin, and there is no second one yet
+	// Begin stored the first row, and no second row exists yet
 	begunApart    bool
 	seq           int64 // number of the last row sent to the store
 	inflight      *journalDraft
 	openDraft     *journalDraft // collects decisions while a row is in flight
-	storedResting bool          // the store has the task at rest
-	rowPutToRest  bool          // the last row of this actor put it to rest
+	storedResting bool          // the store lists the task as resting
+	rowPutToRest  bool          // the last row of this actor put the task to rest
 
 	journal   int // bytes of rows since the snapshot
 	snapshot  int // bytes of the last snapshot
 	columns   persistence.Columns
 	columnsAt int64
 	unlisted  unlistedJobs
-	counted   *metrics.StatisticsPart // part that counts its rows
+	counted   *metrics.StatisticsPart // statistics that count the rows of this task
 
-	// creates references for values that decisions make; nil if they stay as they are
+	// replaces large values of decisions by references; nil if there is no place for them
 	referValue func(v json.RawMessage) json.RawMessage
 	newObjects []persistence.Object // objects of the current decision
 }
@@ -81,28 +81,28 @@ type rowState struct {
 // restState is the progress of a task's retirement.
 type restState struct {
 	resting   restPhase
-	movesAway bool       // it rests, or soon will, because another member will own it
-	flushing  *stepFlush // flush of the steps before that
-	// the rest of the work is left to the next load of the task
+	movesAway bool       // the task rests, or soon will, because another member will own it
+	flushing  *stepFlush // flush of the step actors before the rest; nil if none
+	// the next load of the task continues the work
 	unfinished bool
 }
 
-// turnState is the work that a task has put off, or decided and not stored yet.
+// turnState is the work that a task has postponed, or has decided but not yet stored.
 type turnState struct {
-	cutCommands      []flow.Command // rests of cut decisions
-	cutScheduled     bool           // their continuation is scheduled …
-	cutAt            int64          // … since this time
+	cutCommands      []flow.Command // remaining parts of cut decisions
+	cutScheduled     bool           // the continuation of cutCommands is scheduled
+	cutAt            int64          // when the continuation was scheduled, in Unix milliseconds
 	unstoredAttempts int            // attempts in inflight and openDraft
 	pace             stepPace
 }
 
-// newTask returns the actor of a task that is started.
+// newTask returns the actor of a task that is being started.
 func newTask(m *Member, c *createTask) *task {
 	return &task{effectPerformer: effectPerformer{m: m, task: c.task}, id: c.task,
 		state: flow.NewState(c.task, c.plan), rowState: rowState{create: c.create}}
 }
 
-// storedTask returns the actor of a task that has yet to be loaded.
+// storedTask returns the actor of a task that still must be loaded.
 func storedTask(m *Member, id string) *task {
 	return &task{effectPerformer: effectPerformer{m: m, task: id}, id: id, loadState: loadState{loading: true}}
 }
@@ -160,8 +160,8 @@ func (t *task) Receive(c actor.Context) {
 	}
 }
 
-// handleCommand decides a command, if that is possible now. If the actor is retiring, its successor
-// gets the command.
+// handleCommand decides a command if the state allows it now. A retiring actor returns the command
+// to the tasks actor for its successor.
 func (t *task) handleCommand(c actor.Context, m *taskCommand) {
 	switch {
 	case t.resting != restNone:
@@ -173,7 +173,7 @@ func (t *task) handleCommand(c actor.Context, m *taskCommand) {
 	}
 }
 
-// handleStop releases everything that the actor has besides its state.
+// handleStop releases all resources of the actor except its state.
 func (t *task) handleStop(message any) {
 	switch message.(type) {
 	case *actor.Stopping:
@@ -188,7 +188,8 @@ func (t *task) handleStop(message any) {
 	}
 }
 
-// forwardMessage is all that a crashed actor does: commands wait for the next actor.
+// forwardMessage handles a message of a crashed actor: it returns commands to the tasks actor for
+// the next actor.
 func (t *task) forwardMessage(message any) {
 	if cmd, ok := message.(*taskCommand); ok {
 		t.m.sendMessage(t.m.tasks, cmd)
@@ -196,8 +197,8 @@ func (t *task) forwardMessage(message any) {
 	t.handleStop(message)
 }
 
-// answerCrashed answers the commands that a crashed actor has not finished. Reports of this
-// member's jobs go to the next actor, so that their work is not repeated.
+// answerCrashed answers the unfinished commands of a crashed actor. Reports of jobs go to the next
+// actor instead, so that their work is not repeated.
 func (t *task) answerCrashed(cmds []*taskCommand) {
 	var landed []*taskCommand
 	for _, cmd := range cmds {
@@ -222,8 +223,8 @@ func (t *task) handleStarted(c actor.Context) {
 	}
 }
 
-// answerOnPanic answers all waiting callers that the actor crashed. Its parent starts another one,
-// which gets the reports.
+// answerOnPanic answers all waiting callers with an error when the actor panics. The parent starts
+// another actor, which gets the reports.
 func (t *task) answerOnPanic(c actor.Context) {
 	reason := recover()
 	if reason == nil {
@@ -243,8 +244,8 @@ func (t *task) answerOnPanic(c actor.Context) {
 	panic(reason)
 }
 
-// holdCommand keeps a command that arrives while the state is loading, while others are tried
-// alone, or behind too many requests. It reports whether it has handled the command.
+// holdCommand keeps a command that cannot be decided yet: the state is loading, isolated commands
+// are tried, or the draft is full. It reports whether it has handled the command.
 func (t *task) holdCommand(m *taskCommand) bool {
 	if t.missing {
 		m.sendAnswer(commandAnswer{err: errNoTask(t.id)})
@@ -257,8 +258,8 @@ func (t *task) holdCommand(m *taskCommand) bool {
 	return held
 }
 
-// fireAlarms decides due alarms. If the task is being put to rest, the store keeps the time of its
-// next alarm.
+// fireAlarms decides due alarms. It does nothing for a retiring task, because the store keeps the
+// time of the next alarm.
 func (t *task) fireAlarms(c actor.Context) {
 	if t.resting != restNone {
 		return
@@ -271,24 +272,24 @@ func (t *task) fireAlarms(c actor.Context) {
 	}
 }
 
-// decideReports decides the reports of its own jobs.
+// decideReports decides the reports in the inbox of the task.
 func (t *task) decideReports(c actor.Context) {
 	var cmds []*taskCommand
 	t.inbox.takeReports(func(landed []*activeJob) { cmds = append(cmds, reportsOf(t.id, landed)) })
 	t.decideInTurn(cmds, func(cmd *taskCommand) { t.handleCommand(c, cmd) })
 }
 
-// decideInTurn handles commands in order. The remaining ones are kept in a field in case the actor
-// crashes.
+// decideInTurn handles commands in order. It keeps the remaining ones in t.deciding, so that a
+// crash does not lose them.
 func (t *task) decideInTurn(cmds []*taskCommand, do func(*taskCommand)) {
 	for t.deciding = cmds; len(t.deciding) > 0; t.deciding = t.deciding[1:] {
 		do(t.deciding[0])
 	}
 }
 
-// sendOutstanding sends the actor of a step its outstanding effects, after everything before is
-// stored. A loading task has no children anymore. Jobs at other members are dispatched again,
-// because the crash may have come before they were sent.
+// sendOutstanding sends the actor of a step its outstanding effects after the previous rows are
+// stored. It does nothing while the task is loading, because the children are gone then. Jobs of
+// other members are dispatched again, because the crash may have preceded their dispatch.
 func (t *task) sendOutstanding(c actor.Context, at flow.Address) {
 	if t.loading {
 		return
@@ -303,11 +304,12 @@ func (t *task) sendOutstanding(c actor.Context, at flow.Address) {
 	t.performEffects(c, all)
 }
 
-// nowMillis returns the task's time, which does not run backwards: a previous owner's clock may
-// have been slightly ahead.
+// nowMillis returns the time of the task, which never runs backwards. The clock of a previous owner
+// may have been slightly ahead.
 func (t *task) nowMillis() int64 { return max(t.m.nowMillis(), t.state.UpdatedAt) }
 
-// decideCommand lets the core decide a command, collects the results, and sends them to the store.
+// decideCommand lets the core decide a command, adds the decision to the draft, and sends the draft
+// to the store.
 func (t *task) decideCommand(c actor.Context, cmd *taskCommand) {
 	before := t.state.Steps
 	b := eventBufferFor(cmd)
@@ -324,7 +326,7 @@ func (t *task) decideCommand(c actor.Context, cmd *taskCommand) {
 	}
 	t.turnPart().recordCut(d, t.state.Steps-before+d.Effort/effortOfStep)
 	p := t.draftFor(d)
-	if p == nil { // no row is pending, so the answer need not wait
+	if p == nil { // no row is pending, so the answer does not wait
 		b.recycleBuffer(d.Events)
 		t.performEffects(c, d.Effects)
 		cmd.sendAnswer(a)
@@ -364,7 +366,7 @@ func (t *task) claimNewJobs(p *journalDraft, effects []flow.Effect, rider *polle
 	}
 }
 
-// panicIfSpoiled crashes the actor if its state is unusable: it restarts from the store after a
+// panicIfSpoiled panics if the state is unusable, so that the actor restarts from the store after a
 // pause.
 func panicIfSpoiled(err error) {
 	if spoiled := new(flow.SpoiledError); errors.As(err, &spoiled) {
@@ -393,7 +395,8 @@ func (t *task) answerTo(cmd *taskCommand, err error) commandAnswer {
 	return commandAnswer{err: err}
 }
 
-// claimAnswer returns the answer to a claim. A claim that is decided a second time may have ended.
+// claimAnswer returns the answer to a claim. A claim that is decided twice may have ended, and gets
+// flow.ErrOver.
 func (t *task) claimAnswer(claim flow.Claim, err error) commandAnswer {
 	job, open := t.state.Job(claim.Address)
 	switch {
@@ -405,8 +408,8 @@ func (t *task) claimAnswer(claim flow.Claim, err error) commandAnswer {
 	return commandAnswer{job: &job}
 }
 
-// draftFor returns the draft that a decision waits for: with events the open one, without any the
-// newest one, on which it may depend.
+// draftFor returns the draft that the answer of a decision waits for. With events, this is the open
+// draft. Without events, it is the newest unstored one, because the decision may depend on it.
 func (t *task) draftFor(d flow.Decision) *journalDraft {
 	if len(d.Events) == 0 {
 		if t.openDraft != nil {
@@ -420,7 +423,7 @@ func (t *task) draftFor(d flow.Decision) *journalDraft {
 	return t.openDraft
 }
 
-// flushDraft sends the open draft, unless a row is in flight: a task has one at a time.
+// flushDraft sends the open draft, unless a row of the task is in flight.
 func (t *task) flushDraft(c actor.Context) {
 	if t.inflight != nil || t.openDraft == nil || t.journalPart().waitsForSnapshot(c.Self()) {
 		return
@@ -434,8 +437,8 @@ func (t *task) sendCommit(c actor.Context, commit persistence.Commit, made ...pe
 	t.m.committer.Enqueue(&journal.Pending{Commit: commit, NewObjects: made, Reply: c.Self(), Gen: t.gen})
 }
 
-// handleCommitResult handles the store's answer. It releases the effects and answers of a written
-// row; after any other answer it drops the state.
+// handleCommitResult handles the answer of the store. It releases the effects and answers of a
+// written row. After any other answer it drops the state and reloads the task.
 func (t *task) handleCommitResult(c actor.Context, w journal.Written) {
 	if w.Gen != t.gen {
 		return
@@ -468,8 +471,8 @@ func (t *task) handleCommitResult(c actor.Context, w journal.Written) {
 	}
 }
 
-// announceEnd announces the end of the task, and that the actor is no longer needed unless there is
-// more to do.
+// announceEnd notifies the parent that the task has ended, and whether the actor has nothing more
+// to do.
 func (t *task) announceEnd(c actor.Context, status flow.TaskStatus) {
 	t.m.endPart().logFailedTask(t.id, t.state, status)
 	if t.idleNow() && t.state.Status.Ended() {

@@ -2,8 +2,8 @@ package actors
 
 import "encoding/json"
 
-// referenceFunc returns the function that creates references for values made by the task's
-// decisions.
+// referenceFunc returns the function that replaces large values of decisions by references; nil if
+// all values are in the store.
 func (t taskJournal) referenceFunc() func(json.RawMessage) json.RawMessage {
 	p := t.m.cfg.Payloads
 	if p == nil {
@@ -16,7 +16,7 @@ func (t taskJournal) referenceFunc() func(json.RawMessage) json.RawMessage {
 	}
 }
 
-// releaseObjects releases the objects that a draft has made.
+// releaseObjects releases the objects that a draft has created.
 func (t taskJournal) releaseObjects(p *journalDraft) {
 	if p != nil && len(p.newObjects) > 0 {
 		t.m.cfg.Payloads.DropMade(p.newObjects)
@@ -24,7 +24,7 @@ func (t taskJournal) releaseObjects(p *journalDraft) {
 	}
 }
 
-// dropUnstoredObjects releases all objects that are not stored.
+// dropUnstoredObjects releases all created objects that are not stored.
 func (t taskJournal) dropUnstoredObjects() {
 	t.releaseObjects(t.inflight)
 	t.releaseObjects(t.openDraft)

@@ -1,15 +1,15 @@
 package actors
 
-// The methods of a task are grouped by purpose. All groups share one task, so a value of a
-// group costs nothing. Calls between groups name the group, as in t.restPart().
+// The methods of a task are grouped by purpose. A group is a wrapper of the task pointer, so it
+// costs nothing to create. Calls between groups name the group, as in t.restPart().
 type (
-	// taskLoading takes the state from the store, also after a crash or a refused row.
+	// taskLoading loads the state from the store, also after a crash or a refused row.
 	taskLoading struct{ *task }
 	// taskResting puts the task to rest, or hands it over to another member.
 	taskResting struct{ *task }
-	// taskJournal builds the rows of the journal, and counts those that are stored.
+	// taskJournal builds the rows of the journal, and counts the stored ones.
 	taskJournal struct{ *task }
-	// taskTurns limits how much of its work the task does at once.
+	// taskTurns limits how much work the task does at once.
 	taskTurns struct{ *task }
 )
 

@@ -11,17 +11,17 @@ import (
 
 // Messages to the tasks actor.
 type (
-	// taskCommand is a command for a task; reply is called once, after the commit.
+	// taskCommand is a command for a task. reply is called once, after the commit.
 	taskCommand struct {
 		task    string
 		command flow.Command
 		request string
 		reply   func(commandAnswer) // nil if no caller waits
 		events  bool                // the answer must contain the events of the command
-		refused int                 // how often the store refused its row
+		refused int                 // how often the store refused the command's row
 
-		orderPoll *poller // poll that came with the order, for jobs that it starts; may be nil
-		unlisted  bool    // a claim of a job that needs no row in the queue
+		orderPoll *poller // poll sent with the order, for jobs that the order starts; may be nil
+		unlisted  bool    // the command claims a job that needs no row in the queue
 	}
 	// createTask starts a task.
 	createTask struct {
@@ -29,18 +29,18 @@ type (
 		plan   *flow.Plan
 		start  flow.Start
 		create *persistence.Create
-		// an existing task of another version of the flow may be the same
+		// an existing task of another version of the flow counts as the same
 		newest bool
-		// task that the same start has created before and that can no longer take it; nil if none
+		// existing task with the same key that the start cannot continue; nil if none
 		repeats *persistence.TaskRow
 		reply   func(commandAnswer)
 	}
 	// wakeTasks loads tasks that have something to do.
 	wakeTasks struct {
 		tasks    []string
-		onLoaded func() // called for each task that is loaded, or will not be; may be nil
+		onLoaded func() // called for each task that is loaded or cannot be; may be nil
 	}
-	// awaitTask is answered when a task has ended.
+	// awaitTask waits for the end of a task. done is called then.
 	awaitTask struct {
 		task string
 		done func(flow.TaskStatus, error)
@@ -49,7 +49,7 @@ type (
 	taskEnded struct {
 		task   *task
 		status flow.TaskStatus
-		gone   bool // it has nothing more to do
+		gone   bool // the actor has nothing more to do
 	}
 	taskUnknown struct{ task *task }
 	restAnswer  struct {
@@ -58,7 +58,7 @@ type (
 	}
 	taskRested struct {
 		task  *task
-		moved bool // another member may own it
+		moved bool // another member may own the task
 	}
 	taskDeparted struct{ task *task } // a task that rested for another member has stopped
 	stopWait     struct {
@@ -83,7 +83,7 @@ type (
 type commandAnswer struct {
 	err error
 	job *flow.Job // for a Claim
-	// for a refused Claim: until when another poller has the job; 0 if none has
+	// for a refused Claim: when the claim of another poller ends; 0 if no poller has the job
 	held    int64
 	changed int          // number of events of the command
 	events  []flow.Event // the events, if the command asks for them
@@ -98,7 +98,8 @@ func (c *taskCommand) sendAnswer(a commandAnswer) {
 	}
 }
 
-// isJobReport reports whether a command is a report of this member's jobs.
+// isJobReport reports whether a command is a report of this member's jobs, for which no caller
+// waits.
 func (c *taskCommand) isJobReport() bool {
 	switch c.command.(type) {
 	case flow.Report, flow.Reports:
@@ -115,33 +116,34 @@ type taskEntry struct {
 	used     int64 // time of the last message
 	element  *list.Element
 	retiring bool
-	ended    bool // the waiting callers know its end
+	ended    bool // the callers that wait for the end were answered
 	arrived  []any
 }
 
-// tasks is the parent of all task actors and the only component that knows which are in memory.
+// tasks is the parent of all task actors, and the only component that knows which tasks are in
+// memory.
 type tasks struct {
 	m              *Member
 	entries        map[string]*taskEntry
 	byPID          map[string]*taskEntry // by actor id, for crashes
 	taskSupervisor *taskSupervisor
-	byUse          *list.List // of *taskEntry, longest unused first
+	byUse          *list.List // entries of type *taskEntry, longest unused first
 	waiters        map[string][]*awaitTask
-	crashes        map[string]int // since the task last ended or came to rest
-	// values without which crashed tasks cannot continue, for the same time
+	crashes        map[string]int // crashes of each task since it last ended or rested
+	// values that crashed tasks lack, by task; kept as long as crashes
 	missingValues map[string]string
 	pauses        map[string]*crashPause
 	resting       bool   // all tasks must rest because the member stops
 	onAllRested   func() // called once when all tasks rest
-	retired       int    // retired since memory was last returned …
-	counted       int    // … as of the last sweep
-	restAsked     int    // number of tasks that have not answered yet whether they may rest
+	retired       int    // tasks retired since memory was last returned to the system
+	counted       int    // value of retired at the last sweep
+	restAsked     int    // number of tasks with an unanswered request to rest
 	closed        bool
 
 	handovers []*shardHandover
-	// tasks of departing shards that have yet to be asked to rest
+	// tasks of departing shards that are not asked to rest yet
 	tasksToMove []*taskEntry
-	// by shard: tasks in memory and in a pause; not kept by a member that owns all
+	// tasks in memory or in a pause, by shard; unused if the member owns all shards
 	inMemory [persistence.Shards]int
 }
 
@@ -164,7 +166,7 @@ func (t *tasks) Receive(c actor.Context) {
 	case wakeTasks:
 		t.wakeTasks(c, m)
 	case reviveTask:
-		// otherwise that pause has ended already, and another one may have started
+		// else the pause has ended already, and another one may have started
 		if t.pauses[m.task] == m.pause {
 			t.reviveTask(c, m.task)
 		}
@@ -260,8 +262,8 @@ func (t *tasks) startTask(c actor.Context, m *createTask) {
 		return
 	}
 	if e := t.entries[m.task]; e != nil {
-		// Another request starts the task, or has started it: this one is answered when the start
-		// is stored.
+		// The task exists or is being started by another request. This request is answered when
+		// that start is stored.
 		t.sendToEntry(c, e, &taskCommand{task: m.task, command: m.start,
 			reply: func(a commandAnswer) { m.reply(commandAnswer{err: secondStartError(a.err)}) }})
 		return
@@ -279,7 +281,7 @@ func (t *tasks) startTask(c actor.Context, m *createTask) {
 }
 
 // secondStartError converts the result of the first start into the answer to a concurrent second
-// one.
+// start.
 func secondStartError(err error) error {
 	switch flow.ErrorKindOf(err) {
 	case flow.Busy:
@@ -350,9 +352,8 @@ func (t *tasks) finishTask(c actor.Context, m taskEnded) {
 	t.retireMore(c)
 }
 
-// notifyWaiters answers callers that wait for the end of a task. If the lease is not held, another
-// member may have taken over and undone that end before these callers came. Then the store is read
-// for them.
+// notifyWaiters answers callers that wait for the end of a task. Without a held lease, another
+// member may have undone the end, so it reads the store for each caller.
 func (t *tasks) notifyWaiters(c actor.Context, id string, status flow.TaskStatus) {
 	if !t.m.lease.IsHeld() {
 		for _, w := range t.waiters[id] {
@@ -366,9 +367,8 @@ func (t *tasks) notifyWaiters(c actor.Context, id string, status flow.TaskStatus
 	delete(t.waiters, id)
 }
 
-// forgetUnknown removes a task that did not exist when its actor was loaded. For callers that wait
-// for its end the store is read: they may have come later, after another member or Begin created
-// it.
+// forgetUnknown removes the actor of a task that did not exist when it was loaded. It reads the
+// store for waiting callers, because another member or Begin may have created the task since.
 func (t *tasks) forgetUnknown(c actor.Context, k *task) {
 	for _, w := range t.waiters[k.id] {
 		t.checkTaskEnded(c, w)
@@ -378,7 +378,7 @@ func (t *tasks) forgetUnknown(c actor.Context, k *task) {
 		return
 	}
 	t.forgetTask(e)
-	c.Poison(e.pid) // it still answers earlier messages
+	c.Poison(e.pid) // the actor first answers earlier messages
 	t.redeliverArrived(c, e)
 }
 
@@ -397,7 +397,8 @@ func (t *tasks) addWaiter(c actor.Context, w *awaitTask) {
 	}
 }
 
-// checkTaskEnded answers a waiting caller if the task has ended or does not exist.
+// checkTaskEnded reads a task from the store, and answers a waiting caller if the task has ended or
+// does not exist.
 func (t *tasks) checkTaskEnded(c actor.Context, w *awaitTask) {
 	self := c.Self()
 	t.m.work.Run(func() {

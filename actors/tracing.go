@@ -9,7 +9,7 @@ import (
 // Tracing configures the traces of a member's tasks.
 type Tracing struct {
 	Sampling trace.Sampling
-	Teller   Teller // nil if no spans are recorded
+	Teller   Teller // exports spans; nil if no spans are recorded
 }
 
 // Teller exports spans of stored rows.
@@ -26,11 +26,11 @@ type StoredRow struct {
 	Seq     int64
 	Events  []byte
 	Ended   bool // the task has ended
-	Whole   bool // no earlier row was exported
+	Whole   bool // the row has all spans of the task, because no earlier row was exported
 }
 
-// sendSpanRow exports the spans that a row ends. A task that is not sampled is exported when it has
-// failed.
+// sendSpanRow exports the spans that a row ends. A task without sampling is exported only when it
+// has failed.
 func (t taskJournal) sendSpanRow(p *journalDraft) {
 	teller, sampled := t.m.cfg.Tracing.Teller, t.state.Traced.Sampled()
 	if teller == nil || !sampled && p.ended != flow.TaskFailed {
@@ -40,7 +40,7 @@ func (t taskJournal) sendSpanRow(p *journalDraft) {
 		Events: p.encodedRow, Ended: p.ended != "", Whole: !sampled})
 }
 
-// storedRow describes a row of the task that was stored, for counts.
+// storedRow returns the data of a stored row that metrics and statistics count.
 func (t taskJournal) storedRow(p *journalDraft) metrics.Row {
 	return metrics.Row{Task: t.id, State: t.state, First: t.isFirstRow(), Ended: p.ended, Effects: p.effects,
 		Tallies: p.tallies, Traced: t.m.cfg.Tracing.Teller != nil && t.state.Traced.Sampled()}

@@ -11,15 +11,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// unreadableTask holds the row of a task that cannot be read, and the reason. Such a task can only
-// be canceled, which ends it as it is.
+// unreadableTask holds the record of a task that cannot be read, and the reason. Such a task can
+// only be canceled.
 type unreadableTask struct {
 	record  *persistence.Record
 	err     error
 	cancels []*taskCommand // cancel commands in progress
 }
 
-// abandonResult lists everything that the store must end together with an unreadable task.
+// abandonResult lists everything that must end together with an unreadable task.
 type abandonResult struct {
 	unread *unreadableTask
 	plan   *flow.Plan // nil if the plan cannot be read either
@@ -27,8 +27,8 @@ type abandonResult struct {
 	err    error
 }
 
-// markUnreadable answers the callers that wait for a task that cannot be read. Another try would
-// read the same.
+// markUnreadable marks a task that cannot be read, and answers its waiting callers. It does not
+// retry, because another read would give the same.
 func (t taskLoading) markUnreadable(c actor.Context, l journal.Loaded) {
 	t.m.log.Error("task is unreadable: it can only be canceled", "task", t.id, "error", l.Err)
 	t.unreadable = &unreadableTask{record: l.Record, err: l.Err}
@@ -58,8 +58,8 @@ func (t taskLoading) answerUnread(c actor.Context, cmd *taskCommand) {
 	}
 }
 
-// prepareAbandon finds everything that must end with the task. Further cancel commands meanwhile
-// are answered together.
+// prepareAbandon finds everything that must end with the task. Cancel commands that arrive
+// meanwhile are answered together.
 func (t taskLoading) prepareAbandon(c actor.Context, cmd *taskCommand) {
 	u, m, self := t.unreadable, t.m, c.Self()
 	u.cancels = append(u.cancels, cmd)
@@ -91,7 +91,7 @@ func (t taskLoading) prepareAbandon(c actor.Context, cmd *taskCommand) {
 	})
 }
 
-// queuedJobs finds a task's jobs that wait for pollers. It returns the effects that withdraw them.
+// queuedJobs returns the effects that withdraw a task's jobs from the queue.
 func (m taskLeftovers) queuedJobs(ctx context.Context, task string) (jobs []flow.Effect, err error) {
 	at, job := int64(0), ""
 	for {
@@ -111,8 +111,8 @@ func (m taskLeftovers) queuedJobs(ctx context.Context, task string) (jobs []flow
 	}
 }
 
-// finishAbandon ends the task. Its last row comes with a snapshot built from the task's columns, so
-// that the task can be read from then on. The unreadable rows stay in the journal until retention
+// finishAbandon ends an unreadable task. The last row has a snapshot built from the task's columns,
+// so that the task is readable again. The unreadable rows stay in the journal until retention
 // deletes the task.
 func (t taskLoading) finishAbandon(c actor.Context, a abandonResult) {
 	u := a.unread
@@ -130,7 +130,7 @@ func (t taskLoading) finishAbandon(c actor.Context, a abandonResult) {
 	t.state, t.seq, t.storedResting, t.rowPutToRest = persistence.OutlineOf(&u.record.TaskRow,
 		a.plan), lastRow(u.record), u.record.Resting, false
 	t.columns, t.columnsAt = u.record.Columns, u.record.UpdatedAt
-	t.journal = smallJournal // the size at which the end of a task takes a snapshot
+	t.journal = smallJournal // at this size, the end of a task writes a snapshot
 	d := flow.Abandon(t.state, t.m.nowMillis(), u.err.Error())
 	d.Effects = append(d.Effects, a.jobs...)
 	p := t.draftFor(d)

@@ -10,7 +10,7 @@ import (
 // RealClock is the clock of the machine.
 type RealClock struct{}
 
-// Now returns the time.
+// Now returns the time of the machine.
 func (RealClock) Now() time.Time { return time.Now() }
 
 // AfterFunc runs f after d.
@@ -25,8 +25,8 @@ type EndingClock struct {
 	closed     bool
 }
 
-// longTimer releases its function when it is stopped: the real clock may keep a stopped timer until
-// its time has come.
+// longTimer releases its function when it is stopped, because the real clock may keep a stopped
+// timer in memory until it is due.
 type longTimer struct {
 	do   func() // nil if the timer has fired or was stopped
 	stop func() bool
@@ -40,7 +40,7 @@ func NewEndingClock(c host.Clock) *EndingClock {
 	return &EndingClock{Clock: c, longTimers: map[*longTimer]bool{}}
 }
 
-// AfterFunc runs f after d, unless the member has ended by then and d is long.
+// AfterFunc runs f after d. If d is long, f does not run after the member has ended.
 func (e *EndingClock) AfterFunc(d time.Duration, f func()) func() bool {
 	if d < longTimerMin {
 		return e.Clock.AfterFunc(d, f)

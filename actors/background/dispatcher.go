@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Dispatcher runs the mailboxes of actors. As many goroutines as there are processors take them
-// from one queue, the longest waiting first. The work of an actor is short and never blocks, so one
-// goroutine per awake actor would only add the cost of switching.
+// Dispatcher runs the mailboxes of actors. A few goroutines, one for each processor, take mailboxes
+// from one queue in order of arrival. The work of an actor is short and never blocks, so one
+// goroutine per actor would only cost switches.
 type Dispatcher struct {
 	mu          sync.Mutex
 	hasWork     sync.Cond // signaled when a mailbox is queued
@@ -16,12 +16,12 @@ type Dispatcher struct {
 	count       int
 	maxWorkers  int // limit of goroutines
 	workers     int // running goroutines …
-	idleWorkers int // … and how many of them wait
+	idleWorkers int // running goroutines that wait for a mailbox
 	closed      bool
 }
 
-// mailboxesPerYield is how many mailboxes a goroutine runs before it yields its processor.
-// Goroutines that carry out jobs then run, and lanes of the committer that got an answer.
+// mailboxesPerYield is how many mailboxes a goroutine runs before it yields its processor to job
+// goroutines and committer lanes.
 const mailboxesPerYield = 32
 
 // NewDispatcher creates a dispatcher without goroutines; they start with the first mailbox.
@@ -62,8 +62,8 @@ func (d *Dispatcher) runMailboxes() {
 	}
 }
 
-// nextMailbox waits for a mailbox. It returns nil when the dispatcher is closed and no mailbox is
-// left, or when there are more goroutines than allowed.
+// nextMailbox waits for a mailbox. It returns nil if the dispatcher is closed and empty, or if
+// there are more goroutines than allowed.
 func (d *Dispatcher) nextMailbox() func() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -97,8 +97,8 @@ func (d *Dispatcher) pushMailbox(f func()) {
 	d.count++
 }
 
-// RunAside runs something that may take long, perhaps within a mailbox. Meanwhile one more
-// goroutine runs the queued mailboxes.
+// RunAside runs a function that may take long, and may be called within a mailbox. Meanwhile one
+// more goroutine runs the queued mailboxes.
 func (d *Dispatcher) RunAside(do func()) {
 	d.mu.Lock()
 	d.maxWorkers++
@@ -115,7 +115,7 @@ func (d *Dispatcher) RunAside(do func()) {
 	do()
 }
 
-// Close ends the goroutines when no mailbox is left.
+// Close makes the goroutines end after the queued mailboxes.
 func (d *Dispatcher) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// Timers is one heap of due times for all actors. Each actor has at most one entry, its
-// earliest.
+// Timers is one heap of due times for all actors. Each actor has at most one entry, for its
+// earliest alarm.
 type Timers struct {
 	now   func() int64 // the store's time
 	clock host.Clock
@@ -58,7 +58,7 @@ func (t *Timers) Set(e *Timer, at int64) {
 // armClock sets the clock's alarm to the earliest entry.
 func (t *Timers) armClock() {
 	if len(t.heap) == 0 || t.armedAt != 0 && t.armedAt <= t.heap[0].at {
-		return // an alarm that fires too early only checks again
+		return // an early alarm is harmless, because it only checks again
 	}
 	if t.stop != nil {
 		t.stop()

@@ -1,5 +1,5 @@
 // Package background runs the work of a member beside its actors: goroutines, timers and waits,
-// which all end with the member. A Work is a structure with a lock, and no actor.
+// which all end with the member. A Work is a structure with a lock.
 package background
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// Work is the background work of one member. The parts of a member start goroutines, set timers
-// and wait only through it. So all of that ends with the member, and the simulator can order it.
+// Work is the background work of one member. The parts of a member start goroutines, set timers and
+// wait only through it. So all work ends with the member, and the simulator can control its order.
 type Work struct {
 	Clock host.Clock
 
@@ -27,7 +27,7 @@ type Work struct {
 }
 
 // New creates the background work of a member on its host, which must have a clock. ctx is the
-// context of all of it.
+// parent context of all work.
 func New(ctx context.Context, h host.Host) *Work {
 	w := &Work{Clock: h.Clock, host: h}
 	w.ctx, w.cancel = context.WithCancel(ctx)
@@ -74,15 +74,15 @@ func (w *Work) Sleep(d time.Duration) bool {
 	return w.ctx.Err() == nil
 }
 
-// Park is called before every wait of the member itself. With the real host it returns at once
-// and the wait blocks by itself; the simulator returns when the wait has ended.
+// Park is called before every wait of the member. With the real host it returns at once and the
+// wait blocks; the simulator returns when the wait has ended.
 func (w *Work) Park(over func() bool) { w.host.Wait(over) }
 
 // WithTimeout returns a context that ends with the member, or after d.
 func (w *Work) WithTimeout(d time.Duration) (context.Context, func()) { return w.host.Within(w.ctx, d) }
 
-// storeCallTimeout bounds one call to the store. A silently dead connection would block its caller
-// forever; after this time it counts as broken.
+// storeCallTimeout bounds one call to the store, so that a silently dead connection does not block
+// the caller forever.
 const storeCallTimeout = 30 * time.Second
 
 // StoreCall returns the context of one call to the store.
@@ -94,7 +94,7 @@ func (w *Work) DetachedContext(ctx context.Context, d time.Duration) (context.Co
 	return w.host.Within(context.WithoutCancel(ctx), d)
 }
 
-// Close prevents further work from starting. It returns false if that was done before.
+// Close prevents further work from starting. It returns false if Close was called before.
 func (w *Work) Close() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,8 +106,8 @@ func (w *Work) Close() bool {
 // Cancel ends the context of the member.
 func (w *Work) Cancel() { w.cancel() }
 
-// AwaitEnd waits for the running work, which has been canceled, for at most d. It returns how many
-// pieces of work have not ended; 0 if all have.
+// AwaitEnd waits at most d for the running work, which has been canceled. It returns how many
+// pieces of work have not ended.
 func (w *Work) AwaitEnd(d time.Duration) (left int64) {
 	timeUp := make(chan struct{})
 	defer w.Clock.AfterFunc(d, func() { close(timeUp) })()
@@ -130,6 +130,6 @@ func BackOff(n int) time.Duration {
 	return min(100*time.Millisecond<<min(n, 10), 30*time.Second)
 }
 
-// StorePause returns the pause before the nth retry of a store call. It stays short: there are few
-// callers, many tasks wait for them, and work should continue soon after an outage.
+// StorePause returns the pause before the nth retry of a store call. It stays at most a second,
+// because many tasks wait for few callers and should continue soon after an outage.
 func StorePause(n int) time.Duration { return min(BackOff(n), time.Second) }

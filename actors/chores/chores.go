@@ -1,5 +1,5 @@
-// Package chores repeats the periodic work of a member, such as the deletion of old tasks. Chores
-// have no state of their own.
+// Package chores runs the periodic work of a member, such as the deletion of old tasks. Chores have
+// no state of their own.
 package chores
 
 import (
@@ -11,36 +11,36 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Chore is periodic work on things beyond an age.
+// Chore is periodic work on data beyond an age.
 type Chore struct {
 	Name string // for logs
 	Age  time.Duration
-	// Do handles some of those from before a time. more reports whether there may be others.
+	// Do handles a batch of the data from before a time in Unix milliseconds. more reports whether
+	// more such data may exist.
 	Do func(ctx context.Context, before int64) (more bool, err error)
 }
 
-// retentionBatch is how many expired things one statement deletes. retentionPause is the pause
-// before the next batch.
+// retentionBatch is how many expired rows one statement deletes. retentionPause is the pause before
+// the next batch.
 const (
 	retentionBatch = 500
 	retentionPause = 50 * time.Millisecond
 )
 
-// sweepEvery returns the pause between searches for expired things: a tenth of their age, so that a
-// short age is kept precisely. It is at least a second, to spare the store, and at most an hour.
+// sweepEvery returns the pause between searches for expired data: a tenth of the age, but at least
+// a second and at most an hour.
 func sweepEvery(age time.Duration) time.Duration {
 	return min(max(age/10, time.Second), time.Hour)
 }
 
-// retentionShard is the shard whose owner does the chores for all members of a cluster. Other
-// members check every ownerRecheck whether they own it now. So a new owner, after a start or the
-// departure of another member, does not wait for an hour.
+// retentionShard is the shard whose owner does the chores for all members. Other members check
+// every ownerRecheck whether they own it now. So a new owner starts its chores soon.
 const (
 	retentionShard = 0
 	ownerRecheck   = 10 * time.Second
 )
 
-// Chores repeat the chores of a member.
+// Chores runs the chores of a member.
 type Chores struct{ cfg Config }
 
 // Config configures the chores of a member.
@@ -51,7 +51,7 @@ type Config struct {
 	Work      *background.Work
 	Log       *slog.Logger
 	Retention time.Duration // how long ended tasks are kept; negative means forever
-	Others    []Chore       // further chores
+	Others    []Chore       // additional chores
 }
 
 // Store is the part of the store that chores need.
@@ -79,13 +79,13 @@ func (c *Chores) StartAll() {
 	c.forgetDeliveries()
 }
 
-// minutesKept and hoursKept are how long statistics are kept.
+// minutesKept and hoursKept are how long statistics by minute and by hour are kept.
 const (
 	minutesKept = 48 * time.Hour
 	hoursKept   = 90 * 24 * time.Hour
 )
 
-// oldStats returns the chore that deletes old statistics with buckets of a width.
+// oldStats returns the chore that deletes old statistics with buckets of a width in milliseconds.
 func (c *Chores) oldStats(name string, width int64, age time.Duration) Chore {
 	return Chore{Name: name, Age: age, Do: func(ctx context.Context, before int64) (more bool, err error) {
 		n, err := c.cfg.Store.DeleteStats(ctx, width, before, retentionBatch)
@@ -100,8 +100,8 @@ func (c *Chores) deleteEnded(ctx context.Context, before int64) (more bool, err 
 	return n == retentionBatch, err
 }
 
-// forgetKeys deletes the state of keys that were not requested for a while, by the store's own time
-// instead of the given one.
+// forgetKeys deletes the state of keys that were not requested for a while. The store decides by
+// its own time, so the given time is ignored.
 func (c *Chores) forgetKeys(ctx context.Context, _ int64) (more bool, err error) {
 	n, err := c.cfg.Store.ForgetKeys(ctx, retentionBatch)
 	return n == retentionBatch, err

@@ -6,12 +6,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// External work is orphaned when it was started for an attempt that has ended. The member that
-// started it names it in the job's report, the task answers that the attempt has ended, and the
-// tracker cancels the work.
+// External work is orphaned if it was started for an attempt that has ended. The report of the job
+// names the work, the task answers that the attempt has ended, and this member cancels the work.
 
-// CancelOrphaned cancels external work that has no row in the store. It retries as often as for any
-// other external work, while this member runs.
+// CancelOrphaned cancels external work that has no row in the store. It retries as for other
+// external work, as long as this member runs.
 func (x *Watcher) CancelOrphaned(jobs []flow.External) {
 	x.cfg.Work.Run(func() {
 		for _, job := range jobs {

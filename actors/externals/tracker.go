@@ -13,29 +13,29 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Tracker polls and cancels external work of a service: jobs of another system, which tasks wait
-// for. Its methods may be called in any goroutine, with a context that ends after 30 s. A panic
-// counts as an error.
+// Tracker polls and cancels external work of a service, which is a job in another system that a
+// task waits for. The methods must be safe for concurrent use. Their context ends after 30 s. A
+// panic counts as an error.
 type Tracker interface {
-	// Poll returns the status of a piece of work. An error means that the status is unknown: Poll
-	// is called again. The tracker decides when it has failed for too long: x contains the number
-	// of consecutive failures, and since when.
+	// Poll returns the status of external work. After an error the status is unknown, and Poll is
+	// called again later. x contains the number and the start of consecutive failures, so that the
+	// tracker can give up.
 	Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error)
-	// Cancel ends a piece of work that is no longer needed. It may be called again after a failure,
-	// or if its answer was lost. Work that has ended already is no error.
+	// Cancel ends external work that is no longer needed. It may be called again after a failure or
+	// a lost answer. It returns nil for work that has ended already.
 	Cancel(ctx context.Context, x flow.External) error
 }
 
-// Keeper is a Tracker that keeps data of ended work until it is no longer needed.
+// Keeper is a Tracker that keeps data of ended work until the end is stored.
 type Keeper interface {
-	// Ended reports that the end of a piece of work, which the tracker returned, is stored. The
-	// call may be lost if the member stops at this moment.
+	// Ended reports that the end of external work, which Poll returned, is stored. The call is lost
+	// if the member stops at that moment.
 	Ended(ctx context.Context, x flow.External)
 }
 
 // trackerTimeout bounds one call to a tracker. maxRecalls is how often a cancellation is tried.
-// externalRetryMS is the pause before an end that a task did not take is sent again.
-// maxExternalPause is the longest pause between polls, in milliseconds.
+// externalRetryMS is the pause before a refused end is sent to the task again. maxExternalPause is
+// the longest pause between polls. Both pauses are in milliseconds.
 const (
 	trackerTimeout   = 30 * time.Second
 	maxRecalls       = 5
@@ -43,8 +43,8 @@ const (
 	maxExternalPause = 10_000
 )
 
-// pollRow polls a piece of work, or cancels it. It returns false if a message to its task is
-// pending, which must be answered before the next poll.
+// pollRow polls or cancels external work. It returns false if a message to the task must be
+// answered before the next poll.
 func (x *Watcher) pollRow(row persistence.ExternalRow) bool {
 	tracker := x.cfg.Trackers[row.Service]
 	note := persistence.ExternalNote{ExternalID: row.Key(), Polls: row.Polls + 1, Memo: row.Memo,
@@ -89,8 +89,8 @@ func (x *Watcher) pollRow(row persistence.ExternalRow) bool {
 	return true
 }
 
-// logContext returns the context for log lines about a piece of work. Its tracker gets a similar
-// one.
+// logContext returns the context for log lines about external work. The tracker gets a similar
+// context.
 func (x *Watcher) logContext(external flow.External) context.Context {
 	return logids.JobID(x.cfg.Work.Context(), external.Job)
 }
@@ -107,7 +107,7 @@ func (x *Watcher) pollTracker(tracker Tracker, external flow.External) (status f
 	status, err = tracker.Poll(ctx, external)
 	switch {
 	case err != nil:
-	// it would fail again in the same way
+	// another poll would give the same output
 	case status.Ended && flow.CheckJSON(status.Output) != nil:
 		status = flow.ExternalStatus{Ended: true,
 			Error: fmt.Sprintf("the tracker of %s gave an output that is no JSON in UTF-8", external.Service)}
@@ -130,9 +130,9 @@ func (x *Watcher) recordPollFailure(row persistence.ExternalRow, note persistenc
 	x.enqueueNote(note)
 }
 
-// pauseOf returns the pause before the next poll of a piece of work: one second, then twice as long
-// each time, up to ten seconds, with jitter. The jitter is a hash of the work and the count, so it
-// is the same on every member.
+// pauseOf returns the pause before the next poll of external work, in milliseconds. It doubles from
+// one to ten seconds and has jitter. The jitter is a hash of the work and the count, so it is equal
+// on every member.
 func pauseOf(x flow.External, times int) int64 {
 	ms := int64(maxExternalPause)
 	if times < 4 {
@@ -143,7 +143,7 @@ func pauseOf(x flow.External, times int) int64 {
 	return ms*9/10 + int64(h.Sum64()>>11)%(ms/5)
 }
 
-// reportEnd sends the end of a piece of work to its task. The answer removes its row, even if the
+// reportEnd sends the end of external work to its task. Any answer removes the row, even if the
 // task no longer needs the work.
 func (x *Watcher) reportEnd(row persistence.ExternalRow, note persistence.ExternalNote, end flow.ExternalEnded) {
 	end.Index = row.Index
@@ -156,15 +156,14 @@ func (x *Watcher) reportEnd(row persistence.ExternalRow, note persistence.Extern
 	})
 }
 
-// reportWorking reports to a task that a piece of work has started, which it had not when it was
-// created.
+// reportWorking reports to a task that external work has started after it was created.
 func (x *Watcher) reportWorking(row persistence.ExternalRow, note persistence.ExternalNote, since int64) {
 	x.sendToTask(row, note, func(a flow.Address) flow.Command { return flow.Working{Address: a, At: since} },
 		func(note *persistence.ExternalNote) { note.Pending = false })
 }
 
-// sendToTask sends news of a piece of work to its task, and records that when the task has taken
-// it. Otherwise the owner of the task sends it again later.
+// sendToTask sends a command about external work to its task, and records the change when the task
+// has accepted the command. Otherwise the owner of the task sends it again later.
 func (x *Watcher) sendToTask(row persistence.ExternalRow, note persistence.ExternalNote,
 	word func(flow.Address) flow.Command, heard func(*persistence.ExternalNote)) {
 	_, a, err := flow.ParseJobID(row.Job)
@@ -190,7 +189,7 @@ func (x *Watcher) sendToTask(row persistence.ExternalRow, note persistence.Exter
 	})
 }
 
-// notifyKeeper notifies the tracker of a piece of work that its end is stored.
+// notifyKeeper notifies the tracker that the end of its external work is stored.
 func (x *Watcher) notifyKeeper(external flow.External) {
 	keeper, ok := x.cfg.Trackers[external.Service].(Keeper)
 	if !ok {
@@ -211,7 +210,7 @@ func (x *Watcher) notifyKeeper(external flow.External) {
 	})
 }
 
-// cancelRecalled cancels a piece of work that is no longer needed. It is tried a few times.
+// cancelRecalled cancels external work that is no longer needed, with at most maxRecalls tries.
 func (x *Watcher) cancelRecalled(tracker Tracker, row persistence.ExternalRow, note persistence.ExternalNote) {
 	var err error
 	if tracker != nil {

@@ -16,36 +16,35 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Watcher polls the external work that tasks of this member's shards wait for. Such a task
-// is a row and not in memory, and so is each piece of its work. The store holds the time of each
-// next poll, and the watcher has one timer for the earliest. It polls a few pieces at once and
-// writes their results together; only an end brings a task into memory. Nothing is lost with a
-// member: the next owner of the shard continues to poll.
+// Watcher polls the external work that tasks of this member's shards wait for. Such tasks and their
+// work are rows, not memory. The store holds the time of each next poll, and one timer waits for
+// the earliest. The watcher polls a few at once and writes the results together. Only an end loads
+// the task. When a member ends, the next owner of the shard continues to poll.
 type Watcher struct {
 	cfg Config
 
 	mu          sync.Mutex
-	busy        map[persistence.ExternalID]bool // being polled, or its result is being written
+	busy        map[persistence.ExternalID]bool // rows being polled, or with a result being written
 	pendingRows []persistence.ExternalRow       // busy rows that no goroutine polls yet
 	activePolls int                             // number of goroutines that poll
 	notes       []persistence.ExternalNote      // results to be written
 
 	reading, writing bool
-	mayHaveMore      bool // there may be other due rows
-	rereadNeeded     bool // something has changed since the rows were read
+	mayHaveMore      bool // the store may have more due rows
+	rereadNeeded     bool // rows have changed since the last read
 	timerAt          int64
 	stopTimer        func() bool // stops the timer for timerAt
 }
 
-// externalsAtOnce is how many due rows are read at once. externalPollers is how many are polled at
-// once. externalRescan is how often they are read in any case, because a notice may be lost.
+// externalsAtOnce is how many due rows one read returns. externalPollers is how many are polled at
+// once. externalRescan is the pause between reads without a notice, because a notice may be lost.
 const (
 	externalsAtOnce = 100
 	externalPollers = 50
 	externalRescan  = 5 * time.Second
 )
 
-// Config configures an externalWatcher.
+// Config configures a Watcher.
 type Config struct {
 	Store       Store
 	Incarnation string
@@ -63,7 +62,7 @@ type Config struct {
 	SendOrder func(o engine.Order, answered func(err error))
 }
 
-// Store is the part of the store that an externalWatcher needs.
+// Store is the part of the store that a Watcher needs.
 type Store interface {
 	NextExternals(ctx context.Context, shards persistence.ShardSet, limit int) ([]persistence.ExternalRow, error)
 	NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error
@@ -117,7 +116,7 @@ func (x *Watcher) readDue() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.reading, x.mayHaveMore = false, err == nil && len(rows) == limit
-	if x.rereadNeeded { // something changed since the read
+	if x.rereadNeeded { // rows changed since the read
 		defer x.readIfIdle()
 	}
 	x.armTimer(x.cfg.Now() + externalRescan.Milliseconds())
@@ -197,7 +196,7 @@ func (x *Watcher) enqueueNote(n persistence.ExternalNote) {
 	}
 }
 
-// writeNotes writes the queued results until none is left: more may come meanwhile.
+// writeNotes writes the queued results, and those that arrive meanwhile, until none is left.
 func (x *Watcher) writeNotes() {
 	for {
 		x.mu.Lock()
@@ -231,7 +230,7 @@ func (x *Watcher) storeNotes(notes []persistence.ExternalNote) bool {
 	}
 }
 
-// releaseNoted allows pieces whose results are stored to be polled again at their next time.
+// releaseNoted allows the next poll of rows whose results are stored.
 func (x *Watcher) releaseNoted(notes []persistence.ExternalNote) {
 	x.mu.Lock()
 	for i := range notes {
@@ -247,14 +246,14 @@ func (x *Watcher) releaseNoted(notes []persistence.ExternalNote) {
 	}
 }
 
-// releaseRow allows a piece to be polled by the member that owns its task now.
+// releaseRow allows further polls of a row, for example by the next owner of its task.
 func (x *Watcher) releaseRow(id persistence.ExternalID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.busy, id)
 }
 
-// armTimer sets the timer to a time, if it would fire later.
+// armTimer sets the timer to a time, unless it fires earlier anyway.
 func (x *Watcher) armTimer(at int64) {
 	if x.timerAt != 0 && x.timerAt <= at || x.cfg.Work.HasEnded() {
 		return

@@ -8,28 +8,28 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Claims sends claims of this member's pollers to the members that own the tasks. For each
-// owner, one batch is in flight while the next one gathers. It is separate from the orderForwarder
-// because a claim is not retried when its owner does not answer: there may be other jobs.
+// Claims sends claims of this member's pollers to the members that own the tasks. For each owner,
+// one batch is in flight while the next one gathers. Claims are not retried when an owner does not
+// answer, because the poller may get other jobs. So they do not share the lines of Orders.
 type Claims struct {
 	cfg Config
 
 	mu sync.Mutex
-	// pending claims by owner, for owners with a batch in flight
+	// pending claims, for owners with a batch in flight
 	pendingByOwner map[string][]*outgoingClaim
-	// by owner that did not answer: time of the next try
+	// time of the next try for owners that did not answer, in Unix milliseconds
 	unreachableUntil map[string]int64
 }
 
 // outgoingClaim is a claim for another member.
 type outgoingClaim struct {
 	order engine.Order
-	size  int // bytes of the job that the answer brings
+	size  int // size in bytes of the job in the answer
 	done  func(engine.Outcome)
 }
 
-// Limits of a batch of claims, so that its answer is not larger than members accept; how long it is
-// tried; and how long an owner that did not answer is left alone.
+// maxClaims and maxClaimBytes bound a batch, so that members accept its answer. claimTimeout bounds
+// the time for a batch. unreachableFor is how long no claims go to an owner that did not answer.
 const (
 	maxClaims      = 500
 	maxClaimBytes  = engine.MaxPollBytes
@@ -45,8 +45,7 @@ func NewClaims(cfg Config) *Claims {
 	return &Claims{cfg: cfg, pendingByOwner: map[string][]*outgoingClaim{}, unreachableUntil: map[string]int64{}}
 }
 
-// Send asks the owner of a task for a job of the given size. It calls done with the
-// outcome, once.
+// Send asks the owner of a task for a job of the given size. It calls done once with the outcome.
 func (f *Claims) Send(task string, claim flow.Claim, size int, done func(engine.Outcome)) {
 	owner := f.cfg.Others.Owner(task)
 	c := &outgoingClaim{engine.Order{Task: task, Command: claim}, size, done}
@@ -56,7 +55,7 @@ func (f *Claims) Send(task string, claim flow.Claim, size int, done func(engine.
 }
 
 // enqueueClaim queues a claim. It returns false if the owner was unreachable a short time ago.
-// After that pause, a single claim tries again.
+// After that pause, one claim tries the owner again.
 func (f *Claims) enqueueClaim(owner string, c *outgoingClaim) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,8 +74,8 @@ func (f *Claims) enqueueClaim(owner string, c *outgoingClaim) bool {
 	return true
 }
 
-// IsOwnerUnreachable reports whether a task belongs to another member that was unreachable a short
-// time ago, so that no claim is sent there.
+// IsOwnerUnreachable reports whether the owner of a task is another member that was unreachable a
+// short time ago. No claims are sent to such an owner.
 func (f *Claims) IsOwnerUnreachable(task string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,7 +116,8 @@ func (f *Claims) takeBatch(owner string) []*outgoingClaim {
 	return waiting[:n:n]
 }
 
-// sendBatch lets the owner decide a batch of claims, and reports whether it answered any.
+// sendBatch sends a batch of claims to the owner, and reports whether the owner answered any of
+// them.
 func (f *Claims) sendBatch(batch []*outgoingClaim) (answered bool) {
 	orders := make(engine.Orders, len(batch))
 	for i, c := range batch {
@@ -134,8 +134,8 @@ func (f *Claims) sendBatch(batch []*outgoingClaim) (answered bool) {
 	return answered
 }
 
-// recordReachability stores whether an owner answers. If it does not, the claims that wait for it
-// are returned and have to fail.
+// recordReachability records whether an owner answers. If not, it removes and returns the waiting
+// claims, which must fail.
 func (f *Claims) recordReachability(owner string, answered bool) (void []*outgoingClaim) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -143,7 +143,7 @@ func (f *Claims) recordReachability(owner string, answered bool) (void []*outgoi
 		delete(f.unreachableUntil, owner)
 		return nil
 	}
-	for other, until := range f.unreachableUntil { // members come and go
+	for other, until := range f.unreachableUntil { // drop members that no longer exist
 		if until < f.cfg.Now() {
 			delete(f.unreachableUntil, other)
 		}

@@ -10,16 +10,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Jobs sends jobs to the members that carry them out, by incarnation, and withdraws jobs
-// that are no longer needed. It sends in order and retries until the member has answered or is
-// gone. It sends no job of a task that has moved: the next owner does, and a late job might be
-// carried out twice. A withdrawal may arrive late: it names one delivery of the job, so it does not
-// cancel a delivery that the next owner has made since.
+// Jobs sends jobs and withdrawals to the members that carry out the jobs, by incarnation. It sends
+// in order and retries until the member has answered or is gone. It sends no job of a task that has
+// moved, because the new owner sends it and a late copy might run twice. A late withdrawal is
+// harmless, because it names one delivery of the job.
 type Jobs struct {
 	cfg Config
 
 	mu            sync.Mutex
-	lineByCarrier map[string]*jobLine // by carrier, while something is in flight to it
+	lineByCarrier map[string]*jobLine // lines by carrier, while errands wait or are in flight
 }
 
 type jobLine struct{ away, waiting []pendingErrand }
@@ -43,15 +42,15 @@ func NewJobs(cfg Config) *Jobs {
 	return &Jobs{cfg: cfg, lineByCarrier: map[string]*jobLine{}}
 }
 
-// isVoid reports whether a job must not be sent anymore: its step has ended, or its task has moved.
-// The ends of waits may arrive late, as withdrawals may.
-// A task that moved away and came back has another inbox: the state of the job meanwhile is not
-// known here.
+// isVoid reports whether a job must not be sent anymore, because its step has ended or its task has
+// moved. Withdrawals and ends of waits may be sent late. A task that moved and came back has
+// another inbox, so its old errands are void.
 func (l *pendingErrand) isVoid(shards Shards) bool {
 	return !l.Withdrawn && !l.OnlyEnds() && (!shards.OwnsTask(l.Job.Task) || l.inbox.HasMoved() || l.inbox.IsAbandoned())
 }
 
-// Limits of one batch, and how long the carrier may take to answer.
+// maxErrands and maxErrandBytes bound one batch. jobTimeout is how long the carrier may take to
+// answer.
 const (
 	maxErrands     = 500
 	maxErrandBytes = 4 << 20
@@ -72,8 +71,8 @@ func (f *Jobs) Enqueue(carrier string, e engine.Errand, in Inbox) {
 	line.waiting = append(line.waiting, pendingErrand{e, in})
 }
 
-// sendErrands sends the errands for a carrier until none is left. If the carrier is gone, its jobs
-// are recovered.
+// sendErrands sends the errands for a carrier until none is left. If the carrier is gone, the tasks
+// recover its jobs.
 func (f *Jobs) sendErrands(carrier string) {
 	try := 0
 	for batch := f.takeBatch(carrier); len(batch) > 0; batch = f.takeBatch(carrier) {
@@ -127,7 +126,7 @@ func errandsOf(batch []pendingErrand) engine.Errands {
 	return all
 }
 
-// requeueBatch puts a batch that failed back in front of the line.
+// requeueBatch puts a failed batch back at the front of the line.
 func (f *Jobs) requeueBatch(carrier string, batch []pendingErrand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

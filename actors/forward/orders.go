@@ -14,18 +14,18 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Orders sends this member's orders to the owners of their tasks, with retries until an
-// owner has accepted them. These are mainly reports of jobs whose tasks have moved. Each shard has
-// one owner, and for each shard one batch is in flight while the next one gathers.
+// Orders sends orders of this member to the owners of their tasks, with retries until an owner has
+// accepted them. Most are reports of jobs whose tasks have moved. For each shard, one batch is in
+// flight while the next one gathers.
 type Orders struct {
 	cfg Config
 
 	mu          sync.Mutex
-	lineByShard map[int]*orderLine // by shard, non-empty lines
+	lineByShard map[int]*orderLine // non-empty lines by shard
 
-	// permit decisions that are queued already, because they are repeated
+	// queued decisions about permits, to drop repetitions
 	queuedPermits map[engine.Order]bool
-	// the newest report of each job
+	// newest report of each job, in two generations
 	reported, reportedBefore map[engine.JobKey]notedReport
 	// when reported was last rotated to reportedBefore
 	rotatedAt int64
@@ -57,8 +57,8 @@ type Shards interface {
 	OwnsTask(task string) bool
 }
 
-// notedReport is a report that is remembered. It ends the job, or is only about a delivery that was
-// lost or given up.
+// notedReport is a remembered report of a job. ends reports whether the report ended the job;
+// otherwise it only returned one delivery.
 type notedReport struct {
 	given int
 	ends  bool
@@ -67,18 +67,19 @@ type notedReport struct {
 // orderLine holds the orders for a shard. Each is retried until the shard's owner has accepted it.
 type orderLine struct{ away, waiting engine.Orders }
 
-// Limits of one batch, and how long the owner may take to answer.
+// maxOrders and maxOrderBytes bound one batch. orderTimeout is how long the owner may take to
+// answer.
 const (
 	maxOrders     = 500
 	maxOrderBytes = 8 << 20
 	orderTimeout  = 10 * time.Second
 )
 
-// reportedFor is the minimum time, in milliseconds, for which the report of a job is remembered. A
-// task asks for its outstanding jobs right after it is loaded.
+// reportedFor is the minimum time, in milliseconds, for which a report is remembered. This covers
+// the request for outstanding jobs, which a task sends right after it is loaded.
 const reportedFor = int64(60_000)
 
-// maxReported is the number of reports beyond which they are remembered for a shorter time.
+// maxReported is the number of remembered reports above which they are forgotten earlier.
 const maxReported = 100_000
 
 // NewOrders creates the forwarder of orders.
@@ -135,8 +136,8 @@ func (f *Orders) sendOrders(shard int) {
 	}
 }
 
-// takeBatch adds the next orders to those not yet accepted. It returns false and removes the line
-// if there are none.
+// takeBatch adds waiting orders to those that were not accepted yet. If there are none, it removes
+// the line and returns false.
 func (f *Orders) takeBatch(shard int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,8 +181,8 @@ func (f *Orders) sendBatch(shard int) bool {
 	return len(again) == 0
 }
 
-// rememberReport records that a job has been reported, so that the job is not repeated if its task
-// comes back before the report is stored. Orders that were not accepted are recorded again.
+// rememberReport records the report of a job. So the job is not repeated if its task returns to
+// this member before the report is stored. Orders that were not accepted are recorded again.
 func (f *Orders) rememberReport(o engine.Order) {
 	r, ok := o.Command.(flow.Report)
 	if !ok {
@@ -194,9 +195,8 @@ func (f *Orders) rememberReport(o engine.Order) {
 	f.reported[job] = notedReport{r.Given, !r.Lost && r.GivenUp == nil}
 }
 
-// HasReported reports whether the forwarder recently got a report of this job: its end, or that
-// this member lost the given delivery. The end of a function is that of its delivery alone, because
-// it changes nothing after another delivery.
+// HasReported reports whether the job recently ended here, or its given delivery was returned. For
+// a function flow, only a report of the given delivery counts.
 func (f *Orders) HasReported(job engine.JobKey, given int, function bool) bool {
 	if f.cfg.Shards.OwnsAll() {
 		return false
@@ -221,7 +221,7 @@ func (f *Orders) CountPending() (n int) {
 	return n
 }
 
-// IsEmpty reports whether the owners have accepted everything.
+// IsEmpty reports whether the owners have accepted all orders.
 func (f *Orders) IsEmpty() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,26 +19,25 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Committer writes commits in groups. It has one queue and, while the queue is not empty, up to
-// maxLanes goroutines that each write one batch at a time (lanes). While batches are being written
-// the next one gathers. The first lane that gets its answer from the store takes all waiting
-// commits, if there are enough. It is not an actor: a mailbox between the tasks and the queue would
-// only be a second queue.
+// Committer writes commits in groups. Up to maxLanes goroutines (lanes) each write one batch at a
+// time, while the next batch gathers. A lane that gets its answer takes all waiting commits, if
+// there are enough. It is a structure with a lock, because the mailbox of an actor would be a
+// second queue.
 type Committer struct {
 	cfg CommitterConfig
-	// Snapshots are the snapshots on their way to the store.
+	// Snapshots counts the snapshots on their way to the store.
 	Snapshots *SnapshotBudget
 
 	mu              sync.Mutex
 	waiting         []*Pending
 	awaitingObjects map[*Pending]bool // commits whose objects are being written
-	// tasks with a commit being written: never two commits of one task at a time
+	// tasks with a commit being written; a task has at most one
 	tasks        map[string]bool
 	maxLanes     int
 	runningLanes int
-	inFlight     int // commits being written, without those of slow batches
+	inFlight     int // commits being written, except those of slow batches
 
-	calls map[*commitCall]bool // store calls without an answer yet
+	calls map[*commitCall]bool // open calls to the store
 }
 
 // commitCall is a store call that writes a batch.
@@ -47,26 +46,26 @@ type commitCall struct {
 	cancel    context.CancelFunc
 }
 
-// MaxBatch is the most tasks in one batch. maxBatchBytes is the size at which a batch gets no
-// further commit. A store has a limit for one statement, needs time for it, and holds copies of
-// everything in it.
+// MaxBatch is the maximum number of tasks in one batch. maxBatchBytes is the size at which a batch
+// gets no further commit. Larger statements take too long and cost memory, because the store holds
+// copies of them.
 const (
 	MaxBatch      = 500
 	maxBatchBytes = 4 << 20
 )
 
 type (
-	// Pending is a commit that is not answered yet; reply gets a commitResult.
+	// Pending is a commit that is not answered yet. Its actor gets a Written.
 	Pending struct {
 		Commit     persistence.Commit
-		NewObjects []persistence.Object // to be written before the commit
+		NewObjects []persistence.Object // objects to write before the commit
 		Reply      *actor.PID
 		Gen        int
 	}
 	// Written is the answer to a commit.
 	Written struct {
 		Gen int
-		// nil, objectWriteError, ErrStale, ErrUnknown, ErrExists, ErrNoVersion, ErrRefused
+		// nil, ObjectWriteError, ErrStale, ErrUnknown, ErrExists, ErrNoVersion or ErrRefused
 		Err error
 	}
 )
@@ -93,7 +92,7 @@ type CommitStore interface {
 	Lanes() int
 }
 
-// StoreHealth receives the progress of batches, by which a store counts as available.
+// StoreHealth receives the progress of batches and decides from it whether the store is available.
 type StoreHealth interface {
 	StartBatch() (number int64)
 	FailBatch(err error)
@@ -168,13 +167,13 @@ func (c *Committer) startLane() {
 	}
 }
 
-// isBatchDue reports whether at least as many commits wait as are being written. The cost of a
-// batch is shared by all its commits, so fewer commits wait for the lane that gets its answer next.
+// isBatchDue reports whether at least as many commits wait as are being written. Fewer commits wait
+// for the next free lane, because larger batches cost less for each commit.
 func (c *Committer) isBatchDue() bool { return len(c.waiting) > 0 && len(c.waiting) >= c.inFlight }
 
-// runLane writes batches until no commit waits. Before each batch it yields to goroutines that are
-// about to add commits: that costs an idle member nothing and makes the batches of a busy one
-// several times larger.
+// runLane writes batches until no commit waits. Before each batch it yields to goroutines that may
+// add commits. This costs an idle member nothing and makes the batches of a busy member several
+// times larger.
 func (c *Committer) runLane() {
 	for {
 		runtime.Gosched()
@@ -186,7 +185,7 @@ func (c *Committer) runLane() {
 	}
 }
 
-// maxLaneWait is how long other commits wait for a batch that is larger than theirs.
+// maxLaneWait is the time after which a batch in progress no longer delays other commits.
 const maxLaneWait = 100 * time.Millisecond
 
 func (c *Committer) writeCounted(batch []*Pending) {
@@ -207,8 +206,8 @@ func (c *Committer) writeCounted(batch []*Pending) {
 	c.writeBatch(batch)
 }
 
-// takeBatch forms the next batch. A second commit of a task waits for the first one; that happens
-// only when the task's actor crashed and the new one is quick.
+// takeBatch forms the next batch. A second commit of a task waits for the first one, which happens
+// only after a crash of the task's actor.
 func (c *Committer) takeBatch() []*Pending {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -233,7 +232,7 @@ func (c *Committer) takeBatch() []*Pending {
 		size += len(w.Commit.Events) + w.Commit.Snapshot.Len()
 	}
 	if c.waiting = left; len(batch) == 0 {
-		c.runningLanes-- // the remaining commits wait for a lane that continues
+		c.runningLanes-- // the remaining commits wait for another lane
 	}
 	c.inFlight += len(batch)
 	return batch
@@ -292,7 +291,7 @@ func (c *Committer) writeBatch(batch []*Pending) {
 			c.splitBatch(batch, err)
 			return
 		case errors.Is(err, persistence.ErrFenced) || c.cfg.Work.HasEnded():
-			return // this member can no longer write anything, so no task gets an answer
+			return // this member can no longer write, so no task gets an answer
 		}
 		health.FailBatch(err)
 		c.cfg.Outages.RecordFailure(notWritten, batch[0].Commit.Task, err)
@@ -319,7 +318,7 @@ func (c *Committer) commitOnce(batch []persistence.Commit) ([]error, error) {
 }
 
 // CancelCallsBefore cancels calls that started before the given time, so that they are retried.
-// Their connections may be silently dead while the store answers on others.
+// Their connections may be silently dead while the store answers on other connections.
 func (c *Committer) CancelCallsBefore(before time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -330,8 +329,8 @@ func (c *Committer) CancelCallsBefore(before time.Time) {
 	}
 }
 
-// splitBatch finds the commit that the store refuses, so that the others in the batch are still
-// written.
+// splitBatch halves a refused batch to find the commit that the store refuses, so that the other
+// commits are still written.
 func (c *Committer) splitBatch(batch []*Pending, err error) {
 	if len(batch) == 1 {
 		c.answerBatch(batch, []error{err})

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Loader reads tasks from the store in batches: while one batch is read, the next one gathers.
+// Loader reads tasks from the store in batches. While one batch is read, the next one gathers.
 type Loader struct {
 	cfg LoaderConfig
 
@@ -25,7 +25,7 @@ type LoaderConfig struct {
 	Fold    func(ctx context.Context, rec *persistence.Record) (*persistence.View, error)
 	Work    *background.Work
 	Outages Outages
-	// FoldsSlowly reports that a fold may wait for values that are outside the store.
+	// FoldsSlowly reports whether a fold may wait for values outside the store.
 	FoldsSlowly bool
 }
 
@@ -46,19 +46,19 @@ type loadRequest struct {
 	reply func(Loaded)
 }
 
-// Loaded is a task as stored. A nil view without an error means that the task does not exist.
+// Loaded is the result of a load. A nil View without an error means that the task does not exist.
 type Loaded struct {
 	Gen          int
 	View         *persistence.View
 	Journal      int  // bytes of the rows after the snapshot
 	SnapshotSize int  // bytes of the snapshot
-	BegunApart   bool // its only row was stored by a caller, not by a member
+	BegunApart   bool // Begin stored the only row, without a member
 	Resting      bool
 	Err          error
-	Record       *persistence.Record // record of a task that cannot be read
+	Record       *persistence.Record // record of the task if it cannot be read
 }
 
-// StoreReadError is the error when the store did not return a task. The task itself is all right.
+// StoreReadError is the error when a read from the store failed. The task itself may be fine.
 type StoreReadError struct{ Err error }
 
 // Error returns the text of the cause.
@@ -67,7 +67,7 @@ func (e StoreReadError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e StoreReadError) Unwrap() error { return e.Err }
 
-// loadBatch is how many tasks one read returns, and loaders how many reads run at once.
+// loadBatch is how many tasks one read returns. loaders is how many reads run at once.
 const (
 	loadBatch = 200
 	loaders   = 4
@@ -75,7 +75,7 @@ const (
 
 // Load reads a task. It calls reply with the result, in any goroutine.
 func (l *Loader) Load(task string, reply func(Loaded)) {
-	// no task has such an id, and it could make the store refuse the whole batch
+	// such an id cannot exist, and could make the store refuse the whole batch
 	if !flow.IsText(task) {
 		reply(Loaded{})
 		return
@@ -121,7 +121,7 @@ func (l *Loader) readBatch(batch []loadRequest) {
 		switch {
 		case err != nil:
 			b.reply(Loaded{Err: err})
-		case l.cfg.FoldsSlowly: // folding may need values that are not in memory
+		case l.cfg.FoldsSlowly: // the fold may wait for values that are not in memory
 			l.cfg.Work.Run(func() { l.foldInBackground(b, records[i]) })
 		default:
 			b.reply(l.foldRecord(ctx, records[i]))
@@ -156,8 +156,8 @@ func (l *Loader) foldRecord(ctx context.Context, rec *persistence.Record) Loaded
 	return out
 }
 
-// begunApart reports whether the only row of a task was stored by a caller of Begin. The row may
-// exist in a snapshot only.
+// begunApart reports whether the only row of a task was stored by Begin. If the snapshot covers the
+// row, it is read from the store.
 func (l *Loader) begunApart(ctx context.Context, rec *persistence.Record, s *flow.State) (bool, error) {
 	if len(rec.Rows) > 0 {
 		return s.BegunApart(), nil

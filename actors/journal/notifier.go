@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Notifier notifies the watchers of a task that its journal has grown. A notice carries no
-// content: watchers read the journal, so they miss nothing however slow they are.
+// Notifier notifies the watchers of a task that its journal has grown. A notice carries no content,
+// because watchers read the journal. So slow watchers miss nothing.
 type Notifier struct {
-	count atomic.Int64 // watchers; a commit without watchers costs one load
+	count atomic.Int64 // number of watchers
 	mu    sync.Mutex
 	tasks map[string]map[chan struct{}]bool
 	Done  chan struct{}

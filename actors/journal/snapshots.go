@@ -8,13 +8,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// MaxSnapshotBytes is the number of snapshot bytes on their way to the store above which no more
-// snapshots are taken. Each is as large as its task's state. Without the bound, many large tasks at
-// the same point would hold all of theirs in memory together, some of them several times. Actors
-// that check at the same time may each take one.
+// MaxSnapshotBytes is the number of unwritten snapshot bytes above which no more snapshots are
+// taken. It bounds memory when many large tasks reach a snapshot at the same time. Actors that
+// check at the same time may exceed it.
 const MaxSnapshotBytes = 8 << 20
 
-// SnapshotBudget counts the snapshots on their way to the store.
+// SnapshotBudget counts the bytes of unwritten snapshots.
 type SnapshotBudget struct {
 	send    func(to *actor.PID, message any)
 	mu      sync.Mutex
@@ -22,10 +21,10 @@ type SnapshotBudget struct {
 	waiting []*actor.PID
 }
 
-// SnapshotTurn notifies a task that snapshots were written, so that there may be room for its own.
+// SnapshotTurn notifies a task that snapshots were written, so that it may check again for room.
 type SnapshotTurn struct{}
 
-// HasRoom reports whether another snapshot may be taken. If not, a waiting actor is notified when
+// HasRoom reports whether another snapshot may be taken. If not, it notifies waits later, when
 // there may be room.
 func (s *SnapshotBudget) HasRoom(waits *actor.PID) bool {
 	s.mu.Lock()
@@ -39,8 +38,7 @@ func (s *SnapshotBudget) HasRoom(waits *actor.PID) bool {
 	return false
 }
 
-// Usage returns the bytes of snapshots on their way to the store, and how many tasks wait to write
-// theirs.
+// Usage returns the bytes of unwritten snapshots, and how many tasks wait for room.
 func (s *SnapshotBudget) Usage() (bytes, waiting int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +55,7 @@ func (s *SnapshotBudget) addSnapshot(c *persistence.Commit) {
 }
 
 // releaseBatch subtracts the snapshots of a finished batch. It notifies all waiting actors, because
-// some of them may not need their turn anymore.
+// some may no longer need room.
 func (s *SnapshotBudget) releaseBatch(batch []*Pending) {
 	n := 0
 	for _, w := range batch {

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// leasePollInterval is how often a member that waits for another member's lease checks whether it
-// was renewed.
+// leasePollInterval is how often a member checks whether another member has renewed the lease that
+// it waits for.
 const leasePollInterval = 100 * time.Millisecond
 
 // soleMember makes a member the only one on its store.
@@ -27,9 +27,9 @@ type SoleStore interface {
 	Leave(ctx context.Context, incarnation string) error
 }
 
-// BecomeSoleMember makes the member the only one on a store that others may join. It waits until
-// the leases of earlier members have expired, then fences those members. If one of them renews
-// meanwhile, the error is persistence.ErrTaken, wrapped in a text that names it.
+// BecomeSoleMember makes the member the only one on a store that others could join. It waits until
+// the leases of earlier members have expired, then fences those members. If another member renews
+// its lease meanwhile, the error wraps persistence.ErrTaken and names that member.
 func (l *Lease) BecomeSoleMember(ctx context.Context, store SoleStore) error {
 	m := &soleMember{l, store}
 	err := m.fenceAndClaimAll(ctx)
@@ -40,7 +40,7 @@ func (l *Lease) BecomeSoleMember(ctx context.Context, store SoleStore) error {
 }
 
 func (m *soleMember) fenceAndClaimAll(ctx context.Context) error {
-	seen := map[string]int64{} // when the leases of others expire, as first seen
+	seen := map[string]int64{} // first known expiry of the leases of other members
 	for {
 		waits, err := m.fenceOthers(ctx, seen)
 		if err != nil {
@@ -58,8 +58,8 @@ func (m *soleMember) fenceAndClaimAll(ctx context.Context) error {
 	}
 }
 
-// fenceOthers fences earlier members and reports whether the lease of any of them still runs.
-// Members that joined later wait for this one.
+// fenceOthers fences earlier members with expired leases. waits reports whether another lease still
+// runs. Members that joined later wait for this one.
 func (m *soleMember) fenceOthers(ctx context.Context, seen map[string]int64) (waits bool, err error) {
 	c, err := m.store.Cluster(ctx)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package lease holds the knowledge of a member about its store: the lease and the time, whether
-// the store is available, and whether it still continues where it was. All types are structures
-// with locks.
+// Package lease tracks the store for a member: its lease, the time of the store, outages, and a
+// loss of recent state. All types are structures with locks.
 package lease
 
 import (
@@ -27,18 +26,18 @@ type Store interface {
 type Config struct {
 	Store       Store
 	Incarnation string
-	Member      string        // its name, for logs
-	TTL         time.Duration // how long the member may be silent
+	Member      string        // name of the member, for logs
+	TTL         time.Duration // how long the member may miss renewals
 	Log         *slog.Logger
 	// Changed is called when a renewal shows that members, or owners of shards, have changed. It
 	// must not block. May be nil.
 	Changed func(persistence.Pulse)
-	// CancelCalls cancels the calls to the store from before a time: their connections may be dead.
+	// CancelCalls cancels the store calls that started before a time, because their connections may
+	// be dead.
 	CancelCalls func(before time.Time)
 }
 
-// New returns a lease that is not renewed yet. It and its context need each other, so the
-// caller sets its work before the first renewal.
+// New returns a lease that is not renewed yet. The caller calls SetWork before the first renewal.
 func New(cfg Config) *Lease {
 	l := &Lease{store: cfg.Store, incarnation: cfg.Incarnation, member: cfg.Member, ttl: cfg.TTL,
 		log: cfg.Log, changed: cfg.Changed, cancelCalls: cfg.CancelCalls}
@@ -52,36 +51,36 @@ func (l *Lease) SetWork(w *background.Work) { l.work = w }
 // RowFormat returns the format of new journal rows.
 func (l *Lease) RowFormat() int { return int(l.format.Load()) }
 
-// Lease holds the member's right to write, and the store's time: the time from the last renewal,
-// advanced by the monotonic clock. So a wrong clock on this host does no harm.
+// Lease holds the member's right to write, and the time of the store. That time comes from the last
+// renewal and advances by the monotonic clock. So a wrong clock of this host does no harm.
 type Lease struct {
 	store       Store
 	incarnation string
-	member      string        // its name, for logs
-	ttl         time.Duration // how long the member may be silent
+	member      string        // name of the member, for logs
+	ttl         time.Duration // how long the member may miss renewals
 	work        *background.Work
 	log         *slog.Logger
 	Watchdog    *watchdog
 	// called when a renewal shows that the cluster has changed; may be nil
 	changed func(persistence.Pulse)
-	// cancels the store's calls from before a time, whose connections may be dead
+	// cancels the store calls that started before a time
 	cancelCalls func(before time.Time)
 	format      atomic.Int64 // format of new journal rows
 
 	mu        sync.Mutex
-	storeTime time.Time // the store's time …
-	localTime time.Time // … at this local time …
-	// … and by how much the time was ahead of it then, because the local clock had run too fast
+	storeTime time.Time // time of the store at the last renewal
+	localTime time.Time // local time of storeTime
+	// how far the member's time was ahead of the store at localTime
 	aheadBy      time.Duration
-	renewed      time.Time // local time before the last successful renewal was sent
-	generation   int64     // of the cluster; changes with its members
+	renewed      time.Time // local time just before the last successful renewal was sent
+	generation   int64     // generation of the cluster, which changes with its members
 	lostSignal   chan struct{}
 	fenced       bool
 	lastRenewal  renewalRecord
-	rewound      *Rewind   // why this member ended its history; nil if it did not
-	givenUp      bool      // the member itself has given the lease up
-	failingSince time.Time // local time since which renewals fail; zero if they do not
-	soundSince   time.Time // local time since which no renewal has failed or been late
+	rewound      *Rewind   // how the store lost its recent state; nil if it did not
+	givenUp      bool      // the member gave up the lease itself
+	failingSince time.Time // local time of the first failed renewal; zero if the last one succeeded
+	soundSince   time.Time // local time since which no renewal failed or was late
 }
 
 // Now returns the store's time.
@@ -91,8 +90,8 @@ func (l *Lease) Now() time.Time {
 	return l.storeTimeAt(l.work.Clock.Now())
 }
 
-// storeTimeAt returns the store's time at a local time. If the time was ahead of the store's, it
-// advances at half speed until it no longer is.
+// storeTimeAt returns the time of the store at a local time. If the member's time was ahead of the
+// store, it advances at half speed until both agree.
 func (l *Lease) storeTimeAt(local time.Time) time.Time {
 	passed := local.Sub(l.localTime)
 	return l.storeTime.Add(passed + max(0, l.aheadBy-passed/2))
@@ -113,8 +112,8 @@ func (l *Lease) Renew(ctx context.Context) error {
 	return err
 }
 
-// recordRenewal stores the result of a renewal, and reports whether the cluster has changed since
-// the previous one.
+// recordRenewal stores the result of a renewal. changed reports whether the cluster has changed
+// since the previous one.
 func (l *Lease) recordRenewal(before time.Time, pulse persistence.Pulse, err error) (changed bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,23 +128,23 @@ func (l *Lease) recordRenewal(before time.Time, pulse persistence.Pulse, err err
 		l.soundSince = time.Time{}
 		return false, err
 	}
-	// A late renewal, more than three fifths of the lease after the last one, may have missed that
-	// another member lost its lease meanwhile.
+	// A renewal is late if it comes more than three fifths of the lease after the last one. In that
+	// time, another member may have lost its lease unnoticed.
 	if late := before.Sub(l.renewed) >= l.ttl*3/5; late || l.soundSince.IsZero() {
 		l.soundSince = before
 	}
 	l.renewed = before
 	l.lastRenewal.recordPulse(pulse)
 	l.setStoreTime(before, pulse.Now)
-	// the first renewal brings no news
+	// the first renewal has no previous generation to compare with
 	changed = l.generation != 0 && l.generation != pulse.Generation
 	l.generation = pulse.Generation
 	l.format.Store(int64(pulse.Format))
 	return changed, nil
 }
 
-// setStoreTime sets the store's time to the one that a request, sent at before, has returned. Tasks
-// must not see time run backwards, so time steps back only if the difference is large.
+// setStoreTime sets the store's time to the one that a request, sent at before, has returned. Time
+// steps back only for a large difference, because tasks must not see it run backwards.
 func (l *Lease) setStoreTime(before, store time.Time) {
 	local := l.work.Clock.Now()
 	latest, current := store.Add(local.Sub(before)), l.storeTimeAt(local)
@@ -160,8 +159,8 @@ func (l *Lease) setStoreTime(before, store time.Time) {
 	}
 }
 
-// IsHeld reports whether no other member can have the lease. On a store that is locked, the lease
-// is held even after it expires, unless the store fails.
+// IsHeld reports whether no other member can have the lease. On a locked store, the lease is held
+// even after it expires, unless renewals fail.
 func (l *Lease) IsHeld() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,8 +196,8 @@ func (l *Lease) Lost() <-chan struct{} {
 	return l.lostSignal
 }
 
-// MarkGivenUp records that the member gives up its lease itself, so that the missing lease is no
-// error afterwards.
+// MarkGivenUp records that the member gives up its lease, so that the missing lease is not logged
+// as an error.
 func (l *Lease) MarkGivenUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,8 +210,8 @@ func (l *Lease) hasEnded() bool {
 	return l.givenUp || l.fenced
 }
 
-// maxRenewPause is the longest pause between two renewals. A renewal is how a member learns that
-// others joined or left, however long its lease is.
+// maxRenewPause is the longest pause between two renewals. It is short because a member learns by
+// renewals that others joined or left.
 const maxRenewPause = time.Second
 
 // KeepRenewing renews five times per lease, and at least once a second, until the member ends.
@@ -232,8 +231,8 @@ func (l *Lease) KeepRenewing() {
 	l.work.After(every, again)
 }
 
-// renewOnce renews once. It updates the member's view of its store's health, also if the lease
-// expires meanwhile.
+// renewOnce renews the lease once. It updates the health of the store, also when the lease expires
+// during the call.
 func (l *Lease) renewOnce(ctx context.Context) error {
 	defer l.Watchdog.checkHealthIn(max(l.RemainingTime(), 0))()
 	err := l.Renew(ctx)
@@ -265,7 +264,7 @@ func (l *Lease) renewContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(l.work.Context(), l.ttl*2/5)
 }
 
-// logRenewal logs what a renewal changed. Only keepRenewing calls it, one renewal after another.
+// logRenewal logs the changes of a renewal. Only KeepRenewing calls it, so calls do not overlap.
 func (l *Lease) logRenewal(err error) {
 	now := l.work.Clock.Now()
 	before := l.recordOutcome(err, now)
@@ -283,8 +282,8 @@ func (l *Lease) logRenewal(err error) {
 	}
 }
 
-// recordOutcome stores whether a renewal failed. It returns the time since which previous renewals
-// failed; zero if they did not.
+// recordOutcome stores whether a renewal failed. It returns the time since which earlier renewals
+// had failed; zero if they had not.
 func (l *Lease) recordOutcome(err error, now time.Time) (before time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

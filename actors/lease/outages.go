@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/actors/background"
 )
 
-// Outages are current failures of the store, by log message. The log gets one line when an
-// outage starts and one when it ends, however many tries there are.
+// Outages are current failures of the store, by log message. The log gets one line at the start and
+// one at the end of an outage, regardless of the number of tries.
 type Outages struct {
 	log        *slog.Logger
 	work       *background.Work
@@ -18,19 +18,20 @@ type Outages struct {
 	byMessage  map[string]*storeOutage
 }
 
-// NewOutages creates the outages of a member. None is recorded as long as it ends.
+// NewOutages creates the outages of a member without a current failure. RecordCall ignores failures
+// after the member has ended.
 func NewOutages(log *slog.Logger, work *background.Work) *Outages {
 	return &Outages{log: log, work: work, byMessage: map[string]*storeOutage{}}
 }
 
-// storeOutage ends when everything that failed works again.
+// storeOutage is a current outage. It ends when every thing that failed works again.
 type storeOutage struct {
-	failing map[string]bool // e.g. by key
+	failing map[string]bool // things that fail, for example keys
 	times   int
 }
 
-// RecordFailure records a failure of a kind, which is its log message, for one thing. It returns
-// how often that kind has failed since the outage started.
+// RecordFailure records a failure for one thing. what is the log message and identifies the kind.
+// It returns how often this kind has failed since the outage started.
 func (o *Outages) RecordFailure(what, thing string, err error) (times int) {
 	o.mu.Lock()
 	is := o.byMessage[what]
@@ -49,7 +50,7 @@ func (o *Outages) RecordFailure(what, thing string, err error) (times int) {
 	return times
 }
 
-// RecordSuccess records a success.
+// RecordSuccess records that a thing works again. It ends the outage if no other thing fails.
 func (o *Outages) RecordSuccess(what, thing string) {
 	if !o.hasOutages.Load() {
 		return
@@ -70,7 +71,7 @@ func (o *Outages) RecordSuccess(what, thing string) {
 	}
 }
 
-// RecordCall records the result of a store call. The end of the member itself is no outage.
+// RecordCall records the result of a store call. It ignores errors after the member has ended.
 func (o *Outages) RecordCall(what, thing string, err error) {
 	switch {
 	case err == nil:

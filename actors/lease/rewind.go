@@ -8,26 +8,26 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Rewind reports that the store does not continue where it was: it went back in time, or another
-// server has taken over. The member has ended because of that.
+// Rewind reports that the store lost its recent state: it went back in time, or another server has
+// taken over. The member has ended because of that.
 type Rewind struct {
-	// From and To bound, by the store's clock, when possibly lost writes were confirmed. A zero
-	// From is unknown.
+	// From and To bound the time in which possibly lost writes were confirmed, by the store's
+	// clock. From is zero if unknown.
 	From, To time.Time
-	// Lost is false if everything that was confirmed to this member is still there.
+	// Lost reports whether writes that were confirmed to this member may be lost.
 	Lost  bool
 	Cause string // for logs
 }
 
-// renewalRecord holds the results of the last renewal. A store that continues never returns less.
+// renewalRecord holds the results of the last renewal. A store that kept its state never returns
+// smaller numbers.
 type renewalRecord struct {
 	renewals, generation int64
 	history              string
-	at                   time.Time // by the store's clock; zero if there was no renewal
+	at                   time.Time // time of the last renewal by the store's clock; zero if none
 }
 
-// findRewind returns a Rewind if a renewal shows that the store does not continue from the past;
-// nil if it does.
+// findRewind returns a Rewind if a renewal shows that the store lost its recent state; else nil.
 func (p *renewalRecord) findRewind(pulse persistence.Pulse, err error) *Rewind {
 	fenced := errors.Is(err, persistence.ErrFenced)
 	missing := errors.Is(err, persistence.ErrRewound) && pulse.Now.Sub(p.at) < persistence.Forgotten/2
@@ -54,12 +54,12 @@ func (p *renewalRecord) findRewind(pulse persistence.Pulse, err error) *Rewind {
 	return found
 }
 
-// recordPulse stores a renewal without such signs.
+// recordPulse stores the result of a normal renewal.
 func (p *renewalRecord) recordPulse(pulse persistence.Pulse) {
 	*p = renewalRecord{pulse.Renewals, pulse.Generation, pulse.History, pulse.Now}
 }
 
-// timeFromMillis converts a time of the store; 0 means unknown and gives the zero time.
+// timeFromMillis converts a time of the store; 0 gives the zero time.
 func timeFromMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -67,8 +67,8 @@ func timeFromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// detectRewind stores and returns what a renewal shows of a store that does not continue; nil if it
-// does, or if the member has no lease anymore.
+// detectRewind stores and returns the rewind that a renewal shows. It returns nil if there is none,
+// or if the member has no lease anymore.
 func (l *Lease) detectRewind(pulse persistence.Pulse, err error) *Rewind {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,9 +79,9 @@ func (l *Lease) detectRewind(pulse persistence.Pulse, err error) *Rewind {
 	return l.rewound
 }
 
-// endHistory ends all incarnations of the history whose end the store has lost, unless another
-// member has done so. So none of them writes from its old knowledge. If the store fails, each
-// member notices the loss by itself.
+// endHistory ends all incarnations of the lost history in the store, unless another member has done
+// so. So none of them writes from outdated state. If the call fails, each member detects the loss
+// by itself.
 func (l *Lease) endHistory(ctx context.Context, r *Rewind) {
 	kept := int64(0)
 	if !r.From.IsZero() {
@@ -108,8 +108,8 @@ func (l *Lease) logRewind() {
 		"from", from, "to", r.To.UTC().Format(time.RFC3339Nano), "cause", r.Cause, "member", l.member)
 }
 
-// Rewound returns what happened to the store; nil if the member is not lost, or was lost for
-// another reason.
+// Rewound returns how the store lost its recent state; nil if the member was not lost, or was lost
+// for another reason.
 func (l *Lease) Rewound() *Rewind {
 	l.mu.Lock()
 	defer l.mu.Unlock()

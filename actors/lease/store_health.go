@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// storeHealth is the member's knowledge of its store: whether batches and the lease are written. It
-// decides when the store counts as unavailable. It has no clock: times come with the events.
+// storeHealth decides from batches and lease renewals whether the store is available. It has no
+// clock, because the events carry their times.
 type storeHealth struct {
-	batches  map[int64]time.Time // batches being written, with their start times
+	batches  map[int64]time.Time // start times of the batches being written, by number
 	number   int64               // number of the last batch
 	failures int                 // consecutive failures of batches
 	failing  time.Time           // time since which the lease cannot be renewed; zero if it can
@@ -23,13 +23,13 @@ type storeHealth struct {
 
 const (
 	// manyFailures is the number of consecutive failed batches after which the store counts as
-	// unavailable. Fewer may come from a broken connection.
+	// unavailable. A broken connection may cause fewer failures.
 	manyFailures = 3
 	// slowBatch is the time without an answer after which the store counts as unavailable.
 	slowBatch = 5 * time.Second
 )
 
-// silentReason is the reason while the store has returned no error.
+// silentReason is the reason for unavailability while the store has returned no error.
 const silentReason = "it does not answer"
 
 // startBatch records the start of a batch, and returns its number.
@@ -39,13 +39,13 @@ func (h *storeHealth) startBatch(now time.Time) int64 {
 	return h.number
 }
 
-// failBatch records a failed try of a batch. It is retried.
+// failBatch records a failed try of a batch, which is retried.
 func (h *storeHealth) failBatch(err error) {
 	h.failures++
 	h.noteReason(err)
 }
 
-// endBatch records the end of a batch. written reports that the store has answered it.
+// endBatch records the end of a batch. written reports whether the store has answered the batch.
 func (h *storeHealth) endBatch(number int64, written bool) {
 	delete(h.batches, number)
 	if written {
@@ -71,8 +71,8 @@ func (h *storeHealth) noteReason(err error) {
 	}
 }
 
-// isAway reports whether the store counts as unavailable, and why. held reports that the member has
-// its lease.
+// isAway reports whether the store counts as unavailable, and why. held reports whether the member
+// has its lease.
 func (h *storeHealth) isAway(now time.Time, held bool) (reason string, away bool) {
 	slow := false
 	for _, since := range h.batches {
@@ -82,19 +82,18 @@ func (h *storeHealth) isAway(now time.Time, held bool) (reason string, away bool
 		return "", false
 	}
 	if h.failures == 0 && h.failing.IsZero() {
-		return silentReason, true // earlier failures have ended
+		return silentReason, true // an earlier error is not the reason anymore
 	}
 	return h.reason, true
 }
 
-// watchdog keeps the storeHealth of a member, and notifies goroutines that wait for the store of
-// changes.
+// watchdog keeps the storeHealth of a member, and notifies goroutines that wait for the store.
 type watchdog struct {
 	lease  *Lease
 	mu     sync.Mutex
 	health storeHealth
-	reason string        // why the store is unavailable; "" if it is not
-	since  time.Time     // when it became unavailable
+	reason string        // why the store is unavailable; "" if it is available
+	since  time.Time     // when the store became unavailable
 	gone   chan struct{} // closed while the store is unavailable
 }
 
@@ -102,7 +101,8 @@ func newWatchdog(l *Lease) *watchdog {
 	return &watchdog{lease: l, health: storeHealth{batches: map[int64]time.Time{}}, gone: make(chan struct{})}
 }
 
-// updateHealth applies a change to the store's health, and logs and announces a new result.
+// updateHealth applies a change to the store's health. If the availability has changed, it logs
+// that and notifies waiting goroutines.
 func (w *watchdog) updateHealth(change func(h *storeHealth, now time.Time)) {
 	now, held, over := w.lease.work.Clock.Now(), w.lease.IsHeld(), w.lease.hasEnded()
 	w.mu.Lock()
@@ -111,7 +111,7 @@ func (w *watchdog) updateHealth(change func(h *storeHealth, now time.Time)) {
 		change(&w.health, now)
 	}
 	if over {
-		return // the member has no lease anymore, which is not a fault of the store
+		return // a missing lease of an ended member is no fault of the store
 	}
 	reason, away := w.health.isAway(now, held)
 	before := w.reason
@@ -134,7 +134,7 @@ func (w *watchdog) StartBatch() (number int64) {
 	return number
 }
 
-// EndBatch records the end of a batch. written reports that the store has answered it.
+// EndBatch records the end of a batch. written reports whether the store has answered the batch.
 func (w *watchdog) EndBatch(number int64, written bool) {
 	w.updateHealth(func(h *storeHealth, _ time.Time) { h.endBatch(number, written) })
 }
@@ -147,24 +147,24 @@ func (w *watchdog) FailBatch(err error) {
 // CheckSlowBatch checks the health when a batch counts as slow, unless stop is called before.
 func (w *watchdog) CheckSlowBatch() (stop func() bool) { return w.checkHealthIn(slowBatch) }
 
-// CheckHealth updates the health for changes that come with time alone.
+// CheckHealth updates the health for changes by time alone.
 func (w *watchdog) CheckHealth() { w.updateHealth(nil) }
 
-// checkHealthIn checks the health after a while, unless stop is called before.
+// checkHealthIn checks the health after d, unless stop is called before.
 func (w *watchdog) checkHealthIn(d time.Duration) (stop func() bool) {
 	return w.lease.work.After(d, w.CheckHealth)
 }
 
-// AwayState returns why the store is unavailable ("" if it is not), and a channel that is closed
-// when it is.
+// AwayState returns why the store is unavailable ("" if it is available), and a channel that is
+// closed while it is unavailable.
 func (w *watchdog) AwayState() (reason string, gone <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.reason, w.gone
 }
 
-// NewAwayError returns the error of a member that cannot work because the store is unavailable.
-// Other members may reach it.
+// NewAwayError returns the error of a member that cannot work because the store is unavailable. The
+// caller may retry at another member.
 func NewAwayError(reason string) error {
 	return engine.Unable(flow.Errorf(flow.Busy, "the store is not available, because %s", reason))
 }

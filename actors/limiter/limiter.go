@@ -18,31 +18,30 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Limiter manages the keys of this member's shards: it lets the store decide which attempts and
-// tasks get a permit, and notifies their tasks. Tasks that ask for a permit or release one notify
-// it, here and from other members. A slow sweep over all keys finds changes whose notices were
-// lost. The result does not depend on which member asks the store: the store decides, and names all
-// holders that have not answered.
+// Limiter manages the keys of this member's shards. It lets the store decide which attempts and
+// tasks get a permit, and notifies their tasks. Tasks on any member notify it when they request or
+// release permits. A slow sweep over all keys covers lost notices. The result does not depend on
+// the asking member, because the store decides.
 type Limiter struct {
 	cfg Config
 
 	mu sync.Mutex
-	// keys to decide about; true if it is unknown which tasks received the last decision
+	// keys to decide; true if it is unknown which tasks received the last decision
 	pendingKeys map[string]bool
-	// those keys that are not being decided, in the order of the requests
+	// pending keys that are not being decided, in order of the requests
 	keyQueue   []string
 	activeKeys map[string]bool // keys being decided
 	runners    int
-	// keys of other members that have yet to be notified; true as in pendingKeys
+	// keys of other members to notify; true as in pendingKeys
 	foreignKeys map[string]bool
 	notifying   bool
-	scheduledAt map[string]int64 // keys whose rates have room again, by time
+	scheduledAt map[string]int64 // when the rates of keys have room again, in Unix milliseconds
 
 	Rulings, Failures atomic.Int64 // decisions requested from the store, and failed ones
 }
 
-// maxRulers is how many decisions run at once. keySweepInterval is the pause between sweeps,
-// keySweepBatch how many keys a sweep covers, and keyReadBatch how many keys one read returns.
+// maxRulers is how many decisions run at once. keySweepInterval is the pause between sweeps.
+// keySweepBatch is how many keys one sweep covers, and keyReadBatch how many keys one read returns.
 const (
 	maxRulers        = 4
 	keySweepInterval = 5 * time.Second
@@ -64,8 +63,7 @@ type Config struct {
 	// SendOrder delivers an order to a task of this member and reports the task's answer.
 	SendOrder func(o engine.Order, answered func(err error))
 	// NotifyKeyOwners notifies the owners of keys that these have changed. Forward delivers an
-	// order to the owner of its task, wherever that is. Both are nil for a member that owns all
-	// tasks.
+	// order to the owner of its task on any member. Both are nil if the member owns all tasks.
 	NotifyKeyOwners func(keys engine.Keys)
 	Forward         func(o engine.Order)
 }
@@ -101,7 +99,7 @@ func New(cfg Config) *Limiter {
 		foreignKeys: map[string]bool{}, scheduledAt: map[string]int64{}}
 }
 
-// NotifyKeyChange reports that a task asks for a permit of a key, or releases one. It never blocks.
+// NotifyKeyChange reports that a task requests or releases a permit of a key. It never blocks.
 func (l *Limiter) NotifyKeyChange(key string, anew bool) {
 	if l.cfg.Shards.OwnsTask(key) {
 		l.EnqueueKey(key, anew)
@@ -125,7 +123,7 @@ func (l *Limiter) notifyOwners() {
 	said := map[bool]*engine.Keys{false: {}, true: {Anew: true}}
 	for _, key := range slices.Sorted(maps.Keys(others)) {
 		anew := others[key]
-		if l.cfg.Shards.OwnsTask(key) { // the member owns it now
+		if l.cfg.Shards.OwnsTask(key) { // this member owns the key now
 			l.EnqueueKey(key, anew)
 			continue
 		}
@@ -157,7 +155,7 @@ func (l *Limiter) CountPending() int {
 	return len(l.pendingKeys)
 }
 
-// rulePending decides until no key is pending.
+// rulePending requests decisions from the store until no key is pending.
 func (l *Limiter) rulePending() {
 	for {
 		q, ok := l.takeKey()
@@ -169,7 +167,7 @@ func (l *Limiter) rulePending() {
 }
 
 // takeKey takes the longest pending key that is not being decided, so that a busy key does not
-// delay others. A stopping member leaves the keys to the next owners.
+// delay others. A stopping member takes no key, because the next owners decide.
 func (l *Limiter) takeKey() (q persistence.PermitQuestion, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,7 +212,7 @@ func (l *Limiter) ruleKey(q persistence.PermitQuestion) {
 	case err != nil:
 		l.Failures.Add(1)
 		l.cfg.Work.Sleep(background.StorePause(l.cfg.Outages.RecordFailure(notRuled, q.Key, err)))
-		l.EnqueueKey(q.Key, true) // the store may have decided nevertheless
+		l.EnqueueKey(q.Key, true) // the store may have decided despite the error
 		return
 	}
 	l.cfg.Outages.RecordSuccess(notRuled, q.Key)
@@ -230,7 +228,7 @@ func (l *Limiter) ruleKey(q persistence.PermitQuestion) {
 	}
 }
 
-// sendRuling notifies the tasks that a decision concerns, on whichever member they are.
+// sendRuling notifies the affected tasks of a decision, on any member.
 func (l *Limiter) sendRuling(r *persistence.Ruling) {
 	for _, row := range r.Given {
 		l.sendToTask(&row, func(a flow.Address) flow.Command { return flow.Granted{Address: a, Key: row.Key} })
@@ -257,8 +255,8 @@ func (l *Limiter) sendToTask(row *persistence.PermitRow, cmd func(flow.Address) 
 	})
 }
 
-// forwardToOwner delivers a decision to a task that did not take it, because it crashed or moved:
-// the orderForwarder finds its owner. A sole member asks the store again later.
+// forwardToOwner delivers a decision to a task that did not accept it, because the task crashed or
+// moved. A sole member asks the store again later instead.
 func (l *Limiter) forwardToOwner(o engine.Order, key string) {
 	if l.cfg.Forward == nil {
 		l.scheduleKey(key, l.cfg.Now()+persistence.PermitToldMS)
@@ -285,8 +283,8 @@ func (l *Limiter) scheduleKey(key string, at int64) {
 	})
 }
 
-// EnqueueShards queues all keys of newly owned shards, because the notices of their last owner may
-// be lost.
+// EnqueueShards queues all keys of newly owned shards, because notices to their last owner may be
+// lost.
 func (l *Limiter) EnqueueShards(shards persistence.ShardSet) {
 	l.cfg.Work.Run(func() {
 		for after := ""; !l.cfg.Work.HasEnded(); {
@@ -314,7 +312,7 @@ func (l *Limiter) openKeys(shards persistence.ShardSet, after string, limit int)
 	return keys, err
 }
 
-// SweepKeys periodically queues the next keys of the member's shards, because notices may be lost.
+// SweepKeys periodically queues some keys of the member's shards, because notices may be lost.
 func (l *Limiter) SweepKeys() {
 	after := ""
 	var look func()

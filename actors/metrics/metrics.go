@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the metrics from inside the member.
+// Metrics are the metrics that a member counts.
 type Metrics struct {
 	batch   prometheus.Histogram
 	latency prometheus.Histogram
@@ -19,14 +19,14 @@ type Metrics struct {
 	numbers jobNumbers
 }
 
-// Sources are the values that the gauges and counters of a member show.
+// Sources are functions that return the values for the gauges and counters of a member.
 type Sources struct {
 	Tasks, Steps, Ready, Messages, Uncommitted func() int64
 	LeaseLeft                                  func() time.Duration
 	KeysWaiting                                func() int
 	StatisticsLag                              func() float64 // seconds
 	StepsEnded, Rested, Rulings, FailedRulings *atomic.Int64
-	// Nodes enables counts of attempts by node.
+	// Nodes enables metrics of attempts by node.
 	Nodes bool
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxNames is the number of metric names with a count of their own, because jobs choose the names.
-// Further names are counted together.
+// maxNames is the number of metric names with their own count. Jobs choose the names, so further
+// names are counted together.
 const maxNames = 1000
 
 const otherNames = "other"
@@ -26,7 +26,8 @@ type numberTotal struct {
 	sum   float64
 }
 
-// addReported adds a list as it is stored. Workers may send anything, so it ignores invalid lists.
+// addReported adds a stored list of numbers. It ignores invalid lists, because workers may send
+// anything.
 func (t *jobNumbers) addReported(list json.RawMessage) {
 	if len(list) == 0 {
 		return

@@ -13,25 +13,26 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Statistics count the stored rows of tasks and their nodes, and add the counts to the store
-// every few seconds. A crash loses the counts since the last write. A failed write loses its counts
-// too, because a retry might count twice.
+// Statistics count the stored rows of tasks and their nodes, and add the counts to the store every
+// few seconds. A crash or a failed write loses counts. Failed writes are not repeated, because a
+// retry might count twice.
 type Statistics struct {
 	cfg     StatisticsConfig
 	parts   [statisticsParts]StatisticsPart
-	since   atomic.Int64 // start of the current counts
-	saved   atomic.Int64 // all counts up to this time are in the store
+	since   atomic.Int64 // start time of the current counts, in Unix milliseconds
+	saved   atomic.Int64 // time up to which all counts are in the store, in Unix milliseconds
 	sending atomic.Int32
 }
 
 const (
 	statisticsEvery = 5 * time.Second
-	// statisticsParts is the number of independent parts, so that tasks rarely wait for each other.
+	// statisticsParts is the number of parts with separate locks, so that tasks rarely wait for
+	// each other.
 	statisticsParts = 8
 	// maxCounted is how many nodes and versions have their own counts in one part. Further ones are
 	// counted together.
 	maxCounted = 500
-	// statisticsRows is how many rows one write adds, so that tasks do not wait for it long.
+	// statisticsRows is how many rows one write adds. Small writes keep the waits of tasks short.
 	statisticsRows = 500
 )
 
@@ -43,7 +44,7 @@ type (
 	StatisticsPart struct {
 		mu    sync.Mutex
 		plans map[*flow.Plan]*planStatistics
-		rest  stats.Counts // tasks of further plans
+		rest  stats.Counts // counts of tasks beyond maxCounted
 		known int          // number of plans and nodes
 	}
 	// planStatistics holds the counts of a version. The pointers of plans and nodes are stable
@@ -52,10 +53,10 @@ type (
 		version string
 		tasks   stats.Counts
 		nodes   map[*flow.PlanNode]*nodeStatistics
-		others  stats.Counts // further nodes
+		others  stats.Counts // counts of nodes beyond maxCounted
 	}
 	nodeStatistics struct {
-		scope  string // scope within the plan
+		scope  string // scope of the node within the plan
 		counts stats.Counts
 	}
 )
@@ -116,7 +117,7 @@ func (p *StatisticsPart) CountRow(r *Row) {
 	}
 }
 
-// planCounts returns the counts of a plan; nil if there are too many plans.
+// planCounts returns the counts of a plan; nil if the part already has too many.
 func (p *StatisticsPart) planCounts(s *flow.State) *planStatistics {
 	if of := p.plans[s.Plan]; of != nil {
 		return of
@@ -163,7 +164,7 @@ func (s *Statistics) SendPeriodically() {
 	})
 }
 
-// SendCounts adds the counts to the store before ctx ends.
+// SendCounts adds the counts to the store until ctx ends. Counts that fail are lost.
 func (s *Statistics) SendCounts(ctx context.Context) {
 	s.sending.Add(1)
 	defer s.sending.Add(-1)
@@ -184,12 +185,12 @@ func (s *Statistics) SendCounts(ctx context.Context) {
 // IsSending reports whether counts are on their way to the store.
 func (s *Statistics) IsSending() bool { return s.sending.Load() > 0 }
 
-// LagSeconds returns how long no counts have reached the store.
+// LagSeconds returns the seconds since the last counts reached the store.
 func (s *Statistics) LagSeconds() float64 {
 	return float64(max(s.cfg.Now()-s.saved.Load(), 0)) / 1000
 }
 
-// takeRows converts the counts since a time to rows, and resets them.
+// takeRows converts the counts since a time to rows, and resets the counts.
 func (s *Statistics) takeRows(since int64) []persistence.StatsRow {
 	sums := map[stats.Key]*stats.Counts{}
 	add := func(at stats.Key, counts *stats.Counts) {

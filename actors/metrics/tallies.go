@@ -16,8 +16,7 @@ import (
 )
 
 // outcomeTallies count stored events of tasks by flow, and of attempts by service. Counters are
-// found without a lock. Each name is created once, and names beyond a bound are counted together as
-// others.
+// found without a lock. Names beyond a bound are counted together as others.
 type outcomeTallies struct {
 	flows    namedSeries[flowTally]
 	services namedSeries[serviceTally]
@@ -27,7 +26,7 @@ type outcomeTallies struct {
 	took, attemptTook, attemptWait             *prometheus.HistogramVec
 }
 
-// flowTally holds the metrics of a flow, serviceTally those of a service. A histogram exists after
+// flowTally holds the metrics of a flow, serviceTally those of a service. A histogram is created at
 // its first observation.
 type (
 	flowTally struct {
@@ -42,8 +41,8 @@ type (
 	}
 )
 
-// taskEnds and attemptEnds are label values. The last of attemptEnds is no end: the attempt goes to
-// another carrier.
+// taskEnds and attemptEnds are label values. The last of attemptEnds is not an end: the attempt
+// goes to another carrier.
 var (
 	taskEnds    = [...]string{string(flow.TaskCompleted), string(flow.TaskFailed), string(flow.TaskCanceled)}
 	attemptEnds = [...]string{"ok", "error", "timeout", "lost"}
@@ -116,8 +115,8 @@ func (x *outcomeTallies) flowTallyFor(p *flow.Plan) *flowTally {
 	return x.flows.seriesFor(flowMetricName(p))
 }
 
-// flowMetricName returns the name for counts of a version's tasks. Trial definitions are counted
-// together: each is a flow of its own, and they would use up the names.
+// flowMetricName returns the metric label for the flow of a version. Trial definitions share one
+// label, because each is a flow of its own and would use up the names.
 func flowMetricName(p *flow.Plan) string {
 	if persistence.IsTried(p.FlowID) {
 		return series.Other
@@ -129,15 +128,15 @@ func (x *outcomeTallies) serviceTallyFor(name string) *serviceTally {
 	return x.services.seriesFor(name)
 }
 
-// ServiceOf returns the name for counts of attempts: the service, or the exec type if there is
-// none.
+// ServiceOf returns the metric label for attempts: the service, or the exec type if there is no
+// service.
 func ServiceOf(x *flow.Exec) string { return cmp.Or(x.Service, string(x.Type)) }
 
 // Row is a row of a task that was stored.
 type Row struct {
 	Task    string
-	State   *flow.State // after the row
-	First   bool        // it is the first row that a member has stored
+	State   *flow.State // state after the row
+	First   bool        // the row is the first one that a member has stored
 	Ended   flow.TaskStatus
 	Effects []flow.Effect
 	Tallies []flow.Tally
@@ -153,8 +152,7 @@ func (r *Row) exemplarLabels() prometheus.Labels {
 	return prometheus.Labels{"trace_id": trace.IDOf(r.Task, r.State.Traced).String()}
 }
 
-// CountRow counts the events of a stored row, so that each is counted once, and only if it was
-// stored.
+// CountRow counts the events of a row after the row was stored.
 func (x *Metrics) CountRow(r *Row) {
 	if r.First {
 		x.tallies.flowTallyFor(r.State.Plan).started.Inc()
@@ -206,8 +204,7 @@ func (x *outcomeTallies) countTaskEnd(s *flow.State, status flow.TaskStatus, exe
 	observeSeconds(t.took[i](), float64(max(cmp.Or(s.EndedAt, s.UpdatedAt)-s.CreatedAt, 0))/1000, exemplar)
 }
 
-// labelIndex returns the index of a word; 1, which stands for a failure, if the word is not among
-// them.
+// labelIndex returns the index of a word, or 1 (the index of failures) if the word is not listed.
 func labelIndex(words []string, word string) int {
 	for i, w := range words {
 		if w == word {
@@ -217,7 +214,7 @@ func labelIndex(words []string, word string) int {
 	return 1
 }
 
-// namedSeries finds values by name, and creates them for the first maxNames names.
+// namedSeries finds values by name. The first maxNames names get their own value.
 type namedSeries[T any] struct {
 	make     func(name string) *T
 	maxNames int        // 0 means series.Most
@@ -269,6 +266,6 @@ func observeSeconds(in prometheus.Observer, seconds float64, exemplar prometheus
 		in.Observe(seconds)
 		return
 	}
-	// every histogram implements it
+	// every histogram implements this interface
 	in.(prometheus.ExemplarObserver).ObserveWithExemplar(seconds, exemplar)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// nodeTallies count attempts by node, if that is configured: a flow has many nodes. The first
-// maxNodeSeries have their own series; all others share one.
+// nodeTallies count attempts by node, if configured. The first maxNodeSeries nodes have their own
+// series; all others share one.
 type nodeTallies struct {
 	nodes    namedSeries[nodeTally]
 	attempts *prometheus.CounterVec
@@ -42,8 +42,8 @@ func (x *nodeTallies) collectors() []prometheus.Collector {
 	return []prometheus.Collector{x.attempts, x.took}
 }
 
-// newNode creates the metrics for a name, which is a flow and a node separated by a line break, or
-// for all others.
+// newNode creates the metrics for a name. The name is a flow and a node separated by a line break,
+// or the name of all others.
 func (x *nodeTallies) newNode(name string) *nodeTally {
 	flow, node, _ := strings.Cut(name, "\n")
 	node = cmp.Or(node, series.Other)

@@ -1,5 +1,5 @@
-// Package shards knows which tasks belong to this member. Its state is one atomic time for each
-// shard: the actor of all tasks changes it, and everything else reads it as a hint.
+// Package shards tracks which shards belong to this member. The tasks actor changes the ownership;
+// all other code reads it as a hint.
 package shards
 
 import (
@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Ownership stores which shards this member owns. The actor of all tasks changes it and
-// refuses commands for others; for all other code it is a hint.
+// Ownership stores which shards this member owns. The tasks actor changes it and refuses commands
+// for other shards.
 type Ownership struct {
 	ownsAll bool // the member owns all shards until it ends
-	// when it got each shard, by the store's time; 0 if it does not own it
+	// when the member got each shard, by the store's time; 0 if not owned
 	since [persistence.Shards]atomic.Int64
 }
 
@@ -41,7 +41,8 @@ func (o *Ownership) OwnsTask(task string) bool {
 	return o.ownsAll || o.HasShard(persistence.ShardOf(task))
 }
 
-// SinceOf returns when the member got a task.
+// SinceOf returns when the member became the owner of a task, in Unix milliseconds; 0 if it is not
+// the owner.
 func (o *Ownership) SinceOf(task string) int64 {
 	if o.ownsAll {
 		return o.since[0].Load()

@@ -1,5 +1,5 @@
-// Package values moves large values of tasks out of the store, and back for the carriers of jobs.
-// Values has no state of its own.
+// Package values moves large values of tasks out of the store, and loads them for the carriers of
+// jobs. Values has no state of its own.
 package values
 
 import (
@@ -13,31 +13,30 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Payloads stores large values outside the store and leaves references in their place. The carrier
-// of a job gets the values themselves. Its methods may take a while, so actors call only Large,
-// Refers, Refer and DropMade. If a decision opens a stored value, its actor waits, and no other
-// one.
+// Payloads stores large values outside the store and leaves references in their place. Carriers of
+// jobs get the values themselves. Methods other than Large, Refers, Refer and DropMade may take
+// long, so actors do not call them. If a decision opens a stored value, only its own actor waits.
 type Payloads interface {
 	// Large reports whether a value belongs outside the store.
 	Large(v json.RawMessage) bool
-	// Keep stores a value of a task and returns its reference. KeepFields does so for each field of
-	// the task's params.
+	// Keep stores a value of a task and returns its reference. KeepFields does the same for each
+	// large field of the task's params.
 	Keep(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error)
 	KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error)
-	// Refer returns a reference for a value that a decision has made, and the objects behind it.
-	// WriteMade has to write these before the reference is stored. DropMade releases them after
-	// that, or if the reference will not be stored.
+	// Refer returns a reference for a value that a decision has created, and the objects to store.
+	// WriteMade must write these objects before the reference is stored. DropMade releases their
+	// memory afterwards, or if the reference will not be stored.
 	Refer(task string, v json.RawMessage) (json.RawMessage, []persistence.Object)
 	WriteMade(ctx context.Context, made []persistence.Object) error
 	DropMade(made []persistence.Object)
-	// Refers reports whether a value contains references. WholeFor returns the value with their
-	// contents.
+	// Refers reports whether a value contains references. WholeFor returns the value with the
+	// referenced contents.
 	Refers(v json.RawMessage) bool
 	WholeFor(ctx context.Context, v json.RawMessage) (json.RawMessage, error)
-	// Patiently returns a context for jobs: calls with it wait for minutes for a place that does
-	// not answer.
+	// Patiently returns a context for jobs. Calls with this context retry an unreachable place for
+	// minutes.
 	Patiently(ctx context.Context) context.Context
-	// Aside sets the function that lets other actors continue while one waits for a value.
+	// Aside sets the function that lets other actors continue while one actor waits for a value.
 	Aside(aside func(do func()))
 	// Foreign returns the objects of other tasks that a value refers to.
 	Foreign(task string, v json.RawMessage) []persistence.Object
@@ -46,7 +45,7 @@ type Payloads interface {
 // Values moves large values of tasks out of the store and back.
 type Values struct{ cfg Config }
 
-// Config configures taskValues.
+// Config configures Values.
 type Config struct {
 	Payloads Payloads // nil if all values are in the store
 	Limits   flow.Limits
@@ -55,7 +54,7 @@ type Config struct {
 	Work     *background.Work
 }
 
-// Store is the part of the store that taskValues need.
+// Store is the part of the store that Values needs.
 type Store interface {
 	Hold(ctx context.Context, task, origin string, at int64, objects []persistence.Object) error
 }
@@ -63,8 +62,8 @@ type Store interface {
 // New creates the values of a member.
 func New(cfg Config) *Values { return &Values{cfg: cfg} }
 
-// Offload stores a value of a task outside if it is large. A value beyond the limits stays as
-// it is, because it will be refused.
+// Offload stores a large value of a task outside the store and returns its reference. It keeps a
+// value beyond the limits, because that value will be refused.
 func (x *Values) Offload(ctx context.Context, task string, v json.RawMessage) (json.RawMessage, error) {
 	if p := x.cfg.Payloads; p != nil && p.Large(v) && x.cfg.Limits.Takes(v) {
 		return p.Keep(ctx, task, v)
@@ -72,8 +71,8 @@ func (x *Values) Offload(ctx context.Context, task string, v json.RawMessage) (j
 	return v, nil
 }
 
-// OffloadOutput stores a report's output outside if it is large. If that fails, the attempt has
-// failed.
+// OffloadOutput stores a large output of a report outside the store. If that fails, the report
+// becomes an error.
 func (x *Values) OffloadOutput(task string, r flow.Report) flow.Report {
 	if p := x.cfg.Payloads; p != nil && r.Error == "" {
 		var err error
@@ -84,7 +83,7 @@ func (x *Values) OffloadOutput(task string, r flow.Report) flow.Report {
 	return r
 }
 
-// OffloadCommand stores the large values of a command outside.
+// OffloadCommand stores the large values of a command outside the store.
 func (x *Values) OffloadCommand(ctx context.Context, task string, cmd flow.Command) (_ flow.Command, err error) {
 	if x.cfg.Payloads == nil {
 		return cmd, nil
@@ -118,7 +117,7 @@ func (x *Values) OffloadCommand(ctx context.Context, task string, cmd flow.Comma
 	return cmd, toBusyError(err)
 }
 
-// toBusyError converts an error to one that allows the sender to retry.
+// toBusyError converts an error to flow.Busy, so that the sender retries.
 func toBusyError(err error) error {
 	if err == nil {
 		return nil
@@ -126,8 +125,8 @@ func toBusyError(err error) error {
 	return flow.Errorf(flow.Busy, "%v", err)
 }
 
-// OffloadStart stores the large values of a task's start outside, and holds the objects that it
-// shares with another task.
+// OffloadStart stores the large values of a task's start outside the store. It also holds the
+// objects that the start shares with another task.
 func (x *Values) OffloadStart(ctx context.Context, id, origin string, start flow.Start) (flow.Start, error) {
 	p := x.cfg.Payloads
 	if p == nil {
@@ -173,7 +172,7 @@ func (x *Values) holdObjects(ctx context.Context, id, origin string, held []pers
 	return nil
 }
 
-// HasReferences reports whether a job's values contain references, or lack something.
+// HasReferences reports whether a job's values contain references, or a value is missing.
 func (x *Values) HasReferences(job *flow.Job) bool {
 	p := x.cfg.Payloads
 	return p != nil && (job.Lacks != "" || p.Refers(job.Input) || p.Refers(job.Params) || p.Refers(job.Run) ||
@@ -191,7 +190,8 @@ func (x *Values) Resolve(ctx context.Context, job flow.Job) (flow.Job, error) {
 	return x.replaceReferences(ctx, job)
 }
 
-// replaceReferences is apart from Resolve, so that only jobs with references are copied.
+// replaceReferences returns a copy of a job with the contents of its references. It is separate
+// from Resolve, so that only jobs with references are copied.
 func (x *Values) replaceReferences(ctx context.Context, job flow.Job) (flow.Job, error) {
 	p := x.cfg.Payloads
 	ctx = p.Patiently(ctx)
@@ -221,8 +221,8 @@ func (x *Values) ResolveStep(ctx context.Context, s flow.CodeStep) (_ flow.CodeS
 	return s, err
 }
 
-// UnresolvedReport returns the report for a job whose values are unavailable. It is fatal if a
-// retry cannot help, because they are gone or too large.
+// UnresolvedReport returns the report for a job whose values are unavailable. The report is fatal
+// if the values are gone or too large, because a retry cannot help.
 func UnresolvedReport(err error) flow.Report {
 	return flow.Report{Error: err.Error(), Fatal: errors.Is(err, flow.ErrNoContent) || flow.ErrorKindOf(err) == flow.Limit}
 }

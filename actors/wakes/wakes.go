@@ -1,5 +1,5 @@
-// Package wakes finds tasks in the store that have something to do, and has them loaded: tasks that
-// are due, and tasks that were unfinished at their last owner. A Waker is a structure with atomics.
+// Package wakes finds tasks in the store that are due or were left unfinished by their last owner,
+// and loads them. A Waker is a structure with atomics.
 package wakes
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// wakeEvery is the pause between searches for resting tasks that are due. wakeAhead is how far they
-// look ahead, and wakeLimit how many tasks they return.
+// wakeEvery is the pause between searches for due tasks. wakeAhead is how far a search looks ahead,
+// and wakeLimit how many tasks it returns.
 const (
 	wakeEvery = time.Second
 	wakeAhead = 2500 * time.Millisecond
@@ -26,7 +26,7 @@ const (
 	dueNotRead        = "reading due tasks failed"
 )
 
-// Waker finds tasks in the store that have something to do, and loads them.
+// Waker finds tasks in the store that are due or unfinished, and loads them.
 type Waker struct {
 	cfg        Config
 	recoveries atomic.Int64 // unfinished tasks that are being loaded
@@ -44,7 +44,8 @@ type Config struct {
 	// of unfinished tasks pauses.
 	Uncommitted    func() int64
 	MaxUncommitted int64
-	// Wake loads tasks. It calls onLoaded, if set, for each of them that is loaded or will not be.
+	// Wake loads tasks. For each task, it calls onLoaded, if set, when the task is loaded or cannot
+	// be.
 	Wake func(tasks []string, onLoaded func())
 }
 
@@ -68,10 +69,11 @@ type Outages interface {
 // New creates the waker of a member.
 func New(cfg Config) *Waker { return &Waker{cfg: cfg} }
 
-// recoveryRecheck is the pause before a recovery checks again whether there is room.
+// recoveryRecheck is the pause before a recovery checks again for room.
 const recoveryRecheck = 10 * time.Millisecond
 
-// LookForDue loads resting tasks shortly before they are due; their own alarms do the rest.
+// LookForDue periodically loads resting tasks shortly before they are due. The alarms of the loaded
+// tasks do the rest.
 func (w *Waker) LookForDue() {
 	var look func()
 	look = func() {
@@ -103,8 +105,8 @@ func (w *Waker) WakeDue(shards persistence.ShardSet) {
 	w.cfg.Wake(ids, nil)
 }
 
-// recoverBatch is how many unfinished tasks one read returns. maxRecovering is how many are loaded
-// at once, so that requests for other tasks do not wait behind all of them.
+// recoverBatch is how many unfinished tasks one read returns. maxRecovering is how many load at
+// once, so that requests for other tasks do not wait for all of them.
 const (
 	recoverBatch  = 1000
 	maxRecovering = 2 * recoverBatch
@@ -136,9 +138,9 @@ func (w *Waker) RecoverUnfinished(shards persistence.ShardSet) {
 	})
 }
 
-// reserveRecovery waits until there is room to load more tasks: not many others are loading, and
-// few commits are waiting. It waits for the commits a second at most, so that a permanently busy
-// member recovers tasks, too. It returns false if the member stops.
+// reserveRecovery waits until there is room to load more tasks: few others are loading, and few
+// commits are waiting. It waits at most a second for the commits, so a busy member also makes
+// progress. It returns false if the member stops.
 func (w *Waker) reserveRecovery() bool {
 	for waited := time.Duration(0); ; waited += recoveryRecheck {
 		busy := waited < time.Second && w.cfg.Uncommitted() > w.cfg.MaxUncommitted
