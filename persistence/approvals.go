@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Approvals reads the approvals that tasks ask people for. The commits of a task create and end
-// these rows, and deleting the task deletes them.
+// Approvals reads the approvals that tasks request from people. The commits of a task create and
+// end these rows, and deleting the task deletes them.
 type Approvals interface {
 	// ListApprovals returns the approvals that the filter selects, the one that has waited longest
 	// first.
@@ -28,16 +28,17 @@ func (r ApprovalRow) ID() string { return flow.ApprovalID(r.Task, r.Address) }
 // ApprovalFilter selects approvals.
 type ApprovalFilter struct {
 	State  flow.ApprovalState
-	FlowID string // "" = any
-	Task   string // id; "" = any
-	// substring of the title, ignoring case, or a prefix of the task id; "" = any. No index serves
-	// it
+	FlowID string // "" means any
+	Task   string // id; "" means any
+	// substring of the title, ignoring case, or a prefix of the task id; "" means any. No index
+	// serves this filter
 	Text   string
 	Newest bool // newest first instead of oldest first
 
-	// spot of the last approval of the previous page, by Since and ID; zero = first page
+	// position of the last approval of the previous page, by Since and ID; zero means the first
+	// page
 	After         Spot
-	Through       Spot // only approvals up to and including this spot in list order; zero = all
+	Through       Spot // only approvals up to and including this spot in list order; zero means all
 	Offset, Limit int
 }
 

@@ -7,25 +7,25 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Externals stores pieces of work that run outside Troupe. The commits of the tasks that wait for
-// them create and end the rows. The number of polls and the time of the next one are kept outside
-// the journals.
+// Externals stores external work, which runs outside Troupe. The commits of the waiting tasks
+// create and end the rows. The number of polls and the time of the next poll are kept outside the
+// journals.
 type Externals interface {
 	// NextExternals returns the externals of the given shards to poll, the earliest first.
 	NextExternals(ctx context.Context, shards ShardSet, limit int) ([]ExternalRow, error)
-	// NoteExternals stores the results of polls. Externals that no longer exist stay deleted.
-	// ErrFenced means that the incarnation may not write any more, because another member has taken
-	// over its externals.
+	// NoteExternals stores the results of polls. Externals that no longer exist stay deleted. It
+	// returns ErrFenced if the incarnation may not write, because another member has taken over its
+	// externals.
 	NoteExternals(ctx context.Context, incarnation string, notes []ExternalNote) error
 	// ExternalsOf returns the externals of a task in order of job and index.
 	ExternalsOf(ctx context.Context, task string) ([]ExternalRow, error)
 }
 
-// ExternalRow is a piece of work outside that an attempt waits for, or that is to be canceled.
+// ExternalRow is external work that an attempt waits for, or that must be canceled.
 type ExternalRow struct {
 	flow.External
 	NextAt   int64 // time of the next poll
-	Recalled bool  // no attempt waits for it any more, so the outside system should stop the work
+	Recalled bool  // no attempt waits for the work, so the outside system should stop it
 }
 
 // Key returns the key of the row.
@@ -44,8 +44,8 @@ type ExternalNote struct {
 	Polls, Failures int
 	FailingAt       int64
 	Memo            []byte // JSON, or nil
-	Pending         bool   // whether the work runs there is not known yet
-	// the row's value when it was polled; the note changes nothing if the row was recalled since
+	Pending         bool   // the work is not known to have started
+	// value of the row when it was polled; the note has no effect if the row was recalled since
 	Recalled bool
 	Gone     bool // no more polls are needed
 }

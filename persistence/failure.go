@@ -8,9 +8,9 @@ import (
 // FailureChars is the number of characters of an error that Failure uses.
 const FailureChars = 200
 
-// Failure returns the beginning of a task's error with each number replaced by #, so that equal
-// kinds of failure group together: "pay2: card # refused". The text before the first colon names a
-// node and is kept.
+// Failure returns the beginning of a task's error with each number replaced by #, so that similar
+// failures group together: "pay2: card # refused". The text before the first colon is kept, because
+// it names a node.
 func Failure(err string) string {
 	if cut := prefixBytes(err, FailureChars); cut < len(err) {
 		err = err[:cut]

@@ -32,9 +32,9 @@ func (r *Reader) Fork(ctx context.Context, task, version string, at ForkAt) (pla
 	return flow.PlanFork(task, history, before, after, flow.ForkPoint{Node: at.Node, Part: at.Row > 0})
 }
 
-// Foresee predicts what a task with the given start would do. It reuses the history of another task
-// of the same flow as far as both are equal; see flow.Foresee. With task "" or a history over the
-// size limit, no history is used.
+// Foresee predicts the course of a task with the given start. It reuses the history of another task
+// of the same flow as far as both are equal; see flow.Foresee. It uses no history if task is "" or
+// the history is too large.
 func (r *Reader) Foresee(ctx context.Context, task string, start flow.Start, env flow.Env) (told flow.Foresight, err error) {
 	after, err := r.Plan(ctx, start.Version)
 	switch {
@@ -61,13 +61,13 @@ func (r *Reader) Foresee(ctx context.Context, task string, start flow.Start, env
 // ForkAt is the position in a task's history from which a fork continues. Zero means its end.
 type ForkAt struct {
 	Node string // as in flow.ForkPoint
-	Row  int64  // sequence number of the last journal row to use; 0 = all rows
+	Row  int64  // sequence number of the last journal row to use; 0 means all rows
 }
 
-// errEnough stops reading a journal early.
+// errEnough ends the reading of a journal early.
 var errEnough = errors.New("enough was read")
 
-// historyUntil returns the events of a task up to a row (0 = all). It returns an error if they
+// historyUntil returns the events of a task up to a row; 0 means all. It returns an error if they
 // exceed flow.MaxFork bytes.
 func (r *Reader) historyUntil(ctx context.Context, task string, last int64) (history []flow.Event, err error) {
 	read, seen := 0, int64(0)

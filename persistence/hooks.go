@@ -5,18 +5,18 @@ import "context"
 // Hooks stores the hooks through which other systems start and signal tasks, and the deliveries
 // received so far.
 type Hooks interface {
-	// PutHook writes a hook. Its Revision is 1 for a new hook and otherwise the stored one plus 1.
-	// ErrStale means that another write came in between.
+	// PutHook writes a hook. Revision must be the stored one plus 1, or 1 for a new hook. It
+	// returns ErrStale if another write came in between.
 	PutHook(ctx context.Context, h Hook) error
 	Hook(ctx context.Context, name string) (*Hook, error) // returns ErrNotFound if there is none
 	// ListHooks returns hooks in order of name, starting after the given name.
 	ListHooks(ctx context.Context, after string, limit int) ([]Hook, error)
 	// DeleteHook deletes a hook, or returns ErrNotFound. It keeps the known deliveries, so a new
-	// hook of the same name does not carry them out again.
+	// hook with the same name does not repeat them.
 	DeleteHook(ctx context.Context, name string) error
 
-	// BeginDelivery records a delivery. If the delivery is already known, it returns the stored one
-	// instead; otherwise known is nil.
+	// BeginDelivery records a delivery. If the delivery is already known, it returns the stored
+	// one; otherwise known is nil.
 	BeginDelivery(ctx context.Context, d Delivery) (known *Delivery, err error)
 	// EndDelivery stores the answer to a delivery. A stored answer is never replaced.
 	EndDelivery(ctx context.Context, hook, id string, answer []byte) error
@@ -45,7 +45,7 @@ type HookSecret struct {
 // String hides the secret in logs and messages.
 func (HookSecret) String() string { return "(a secret)" }
 
-// GoString hides the secret, too.
+// GoString hides the secret in %#v output.
 func (HookSecret) GoString() string { return "(a secret)" }
 
 // Delivery is one message to a hook.
@@ -54,7 +54,7 @@ type Delivery struct {
 	// hash of the body; distinguishes a repeated delivery from a different one with the same id
 	Digest string
 	Task   string // task to start or signal
-	Answer []byte // nil = not carried out, as far as the store knows
+	Answer []byte // nil means that no answer is stored
 	At     int64
-	Until  int64 // time from which it may be deleted
+	Until  int64 // time after which the delivery may be deleted
 }

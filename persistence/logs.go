@@ -13,23 +13,22 @@ import (
 
 // Logs stores the output of attempts as chunks, in order of arrival.
 type Logs interface {
-	// AppendLog adds chunks to the logs of their attempts, in the given order. It skips lines that
-	// their source numbered no higher than a stored line, and chunks of unknown tasks. For each
-	// attempt it keeps the newest chunks that together have keep characters, and at least the last
-	// chunk.
+	// AppendLog adds chunks to the logs of their attempts, in order. It skips chunks of unknown
+	// tasks, and lines numbered no higher than a stored line of their source. It keeps the newest
+	// chunks of an attempt that together have keep characters, and at least the last chunk.
 	AppendLog(ctx context.Context, chunks []LogChunk, keep int) error
-	// ReadLog returns chunks in order of their numbers. A reader that has read up to a number has
-	// missed nothing before it.
+	// ReadLog returns chunks in order of their numbers. Chunks become visible in this order, so a
+	// reader that continues after a number misses none.
 	ReadLog(ctx context.Context, f LogFilter) ([]LogPart, error)
 }
 
 // LogChunk is a group of lines of one attempt that are stored together.
 type LogChunk struct {
 	Task, Job string // Job is the id of the attempt's job
-	// Source identifies the sender that numbers the lines, from 1 up. Each delivery of the attempt
-	// to a session is a new source.
+	// Source identifies the sender that numbers the lines from 1. Each delivery of the attempt to a
+	// session is a new source.
 	Source string
-	Number int64 // of the last line
+	Number int64 // number of the last line
 	Lines  []LogLine
 }
 
@@ -40,17 +39,17 @@ type LogLine = lines.Line
 // LogFilter selects chunks of a task.
 type LogFilter struct {
 	Task  string
-	Job   string // only this attempt; "" = all attempts
-	After int64  // number of a chunk; 0 = from the start
+	Job   string // only this attempt; "" means all attempts
+	After int64  // number of a chunk; 0 means from the start
 	Limit int
 }
 
 // LogPart is a chunk as returned to a reader.
 type LogPart struct {
-	Number int64 // position among all chunks of the task, from 1 up, with gaps
+	Number int64 // position among all chunks of the task, from 1, with gaps
 	Job    string
-	Oldest bool    // nothing before this chunk is kept of the attempt's log
-	Before LogSize // size of everything before in the attempt's log, kept or not
+	Oldest bool    // no earlier chunk of the attempt's log is kept
+	Before LogSize // size of the attempt's log before this chunk, including deleted chunks
 	Lines  []LogLine
 }
 
@@ -73,7 +72,7 @@ func (s LogSize) Plus(list []LogLine) LogSize {
 // empty log.
 type LogTails struct {
 	Tasks   map[string]int64    // number of the last chunk; a missing entry means an unknown task
-	Jobs    map[string]LogSize  // everything ever added
+	Jobs    map[string]LogSize  // size of all lines ever added
 	Sources map[LogSource]int64 // highest line number stored
 }
 
@@ -108,17 +107,17 @@ func (t *LogTails) Add(chunks []LogChunk) (rows []LogRow) {
 	return rows
 }
 
-// linesAfter returns the lines with numbers above the given one.
+// linesAfter returns the lines of a chunk with numbers above the given one.
 func (c *LogChunk) linesAfter(number int64) []LogLine {
 	first := c.Number - int64(len(c.Lines)) + 1
 	return c.Lines[min(max(number-first+1, 0), int64(len(c.Lines))):]
 }
 
 // Cut returns by how many characters an attempt's log exceeds the limit. Chunks that begin within
-// them are deleted, except the last chunk.
+// these characters are deleted, except the last chunk.
 func (t *LogTails) Cut(job string, keep int) int64 { return max(t.Jobs[job].Chars-int64(keep), 0) }
 
-// formatLog is the first byte of a chunk. A chunk with another first byte was written by a later
+// formatLog is the first byte of a chunk. A chunk with another first byte comes from a later
 // release and is not read.
 const formatLog = 1
 
@@ -179,8 +178,8 @@ func DecodeLog(b []byte) (list []LogLine, err error) {
 	return list, nil
 }
 
-// Part returns the row as a part for readers. An unreadable row yields one line that reports this
-// instead of its lines.
+// Part returns the row as a part for readers. An unreadable row yields one line that reports the
+// unreadable lines.
 func (r *LogRow) Part(oldest bool) LogPart {
 	list, err := DecodeLog(r.Content)
 	if err != nil {

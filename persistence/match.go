@@ -35,8 +35,8 @@ func (f *TaskFilter) Match(t *TaskRow) bool {
 		(f.Paused == nil || *f.Paused == t.Paused)
 }
 
-// containsText reports whether a label equals the text, the id begins with it, or the error
-// contains it in either case.
+// containsText reports whether the text equals a label, is a prefix of the id, or is contained in
+// the error, ignoring case.
 func containsText(t *TaskRow, text string) bool {
 	for _, value := range t.Labels {
 		if value == text {

@@ -9,10 +9,10 @@ import (
 
 // Room is the memory budget of one reading caller.
 type Room interface {
-	// Take raises the memory held by the caller to the given bytes, if it holds less. It may wait,
-	// and it may return an error.
+	// Take raises the memory held by the caller to the given bytes, if the caller holds less. It
+	// may wait, and it may return an error.
 	Take(ctx context.Context, bytes int64) error
-	// Keep gives back everything that the caller holds above the given bytes.
+	// Keep gives back the memory that the caller holds above the given bytes.
 	Keep(bytes int64)
 }
 
@@ -23,24 +23,24 @@ func InRoom(ctx context.Context, room Room) context.Context {
 	return context.WithValue(ctx, roomKey{}, room)
 }
 
-// Factors from stored size to memory: readCost while a task is read, because the driver holds a
-// copy and a unit in memory is ten times its stored size, and keepCost while the task is in use.
-// Tasks smaller than largeTask need no room.
+// readCost is the factor from stored size to memory while a task is read: the driver holds a copy,
+// and a unit in memory is ten times its stored size. keepCost is the factor while the task is in
+// use. Tasks smaller than largeTask need no room.
 const (
 	readCost  = 6
 	keepCost  = 2
 	largeTask = 256 << 10
 )
 
-// wholeHistory is the largest journal that is returned at once, and historyCost the factor from its
-// size to memory.
+// wholeHistory is the size in bytes of the largest journal that is returned at once. historyCost is
+// the factor from the size of a journal to memory.
 const (
 	wholeHistory = 256 << 20
 	historyCost  = 2
 )
 
-// takeHistoryMemory asks for the memory of a journal after the given bytes of it were read. It
-// returns an error for a journal over wholeHistory.
+// takeHistoryMemory reserves memory for a journal after the given bytes were read. It returns an
+// error for a journal over wholeHistory.
 func takeHistoryMemory(ctx context.Context, task string, bytes int64) error {
 	room, ok := ctx.Value(roomKey{}).(Room)
 	switch {
@@ -94,8 +94,8 @@ const (
 	bytesAtOnce = 4 << 20
 )
 
-// Each calls visit for tasks in order, with room for each batch, passing the same views as View. It
-// skips unknown tasks. Unreadable tasks are visited, too, with Unreadable set.
+// Each calls visit for tasks in order, with the same views as View. It reserves room for each batch
+// and skips unknown tasks. For an unreadable task, the view has Unreadable set.
 func (r *Reader) Each(ctx context.Context, tasks []string, visit func(*View) error) error {
 	sizes, err := r.measureTasks(ctx, tasks)
 	for len(tasks) > 0 && err == nil {
@@ -110,8 +110,8 @@ func (r *Reader) Each(ctx context.Context, tasks []string, visit func(*View) err
 	return err
 }
 
-// visitTogether reads one batch of tasks and visits them. It then gives all room back, so no caller
-// waits for room while it holds some.
+// visitTogether reads one batch of tasks and visits them. It gives all room back afterwards, so
+// that no caller waits for room while holding some.
 func (r *Reader) visitTogether(ctx context.Context, tasks []string, bytes int64, visit func(*View) error) error {
 	var views []*View
 	err := inRoom(ctx, bytes, func() (err error) {
@@ -123,7 +123,7 @@ func (r *Reader) visitTogether(ctx context.Context, tasks []string, bytes int64,
 	}
 	for i := 0; i < len(views) && err == nil; i++ {
 		v := views[i]
-		views[i] = nil // lets the view be freed before the others
+		views[i] = nil // frees the memory of the view before the others
 		if v != nil {
 			err = visit(v)
 		}

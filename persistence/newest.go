@@ -8,19 +8,20 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// Newest wraps a store with a cache of the two reads that every task start needs: the flow of a
-// slug, and the newest published version of a flow.
+// Newest wraps a store with a cache of the two reads of every task start: the flow of a slug, and
+// the newest published version of a flow.
 //
-// Changes made through the wrapper are visible at once, so all users of the store in a process
-// share one wrapper. Changes by other members are visible after at most NewestAge, by the clock
-// now, and at once after Forget. A Locked store has no other members.
+// Changes through the wrapper are visible at once, so all users in a process share one wrapper.
+// Changes by other members are visible after at most NewestAge by the clock now, and at once after
+// Forget. A Locked store has no other members.
 func Newest(store Store, now func() time.Time) *NewestStore {
 	return &NewestStore{Store: store, now: now, locked: store.Locked(),
 		flows: lru.New[*cachedRead[Flow]](maxFlowBytes), versions: lru.New[*cachedRead[Version]](maxNewestBytes)}
 }
 
-// NewestAge is how long a member may start tasks of a version after another member has published a
-// newer one. After half of it one caller refreshes the entry while the others use the cached value.
+// NewestAge is how long a member may start tasks of an old version after another member has
+// published a newer one. After half of that time, one caller refreshes the entry while others use
+// the cached value.
 const NewestAge = time.Second
 
 // Bounds on the memory of the caches.
@@ -32,9 +33,9 @@ const (
 // NewestStore is a Store with a cache; see Newest.
 type NewestStore struct {
 	Store
-	// Changed is called for each flow that was published to or deleted here, or got changed
-	// schedules, before the caller of that change gets its result. It makes other members call
-	// Forget. nil = there are none.
+	// Changed is called for each flow that was published, deleted or rescheduled through this
+	// store, before the caller gets the result. It makes other members call Forget. nil means that
+	// there are no other members.
 	Changed func(ctx context.Context, flow string)
 
 	now      func() time.Time
@@ -49,11 +50,12 @@ type NewestStore struct {
 // cachedRead is a cached result of the store.
 type cachedRead[V any] struct {
 	value      *V
-	at         time.Time // time when it was read
-	refreshing bool      // a caller is refreshing it
+	at         time.Time // time of the read
+	refreshing bool      // a caller is refreshing the value
 }
 
-// FindVersion returns a version of a flow. The newest version, number 0, is cached for a while.
+// FindVersion returns a version of a flow. The newest version (number 0) is cached for at most
+// NewestAge.
 func (n *NewestStore) FindVersion(ctx context.Context, flow string, number int) (*Version, error) {
 	ask := func() (*Version, error) { return n.Store.FindVersion(ctx, flow, number) }
 	if number != 0 {
@@ -64,7 +66,7 @@ func (n *NewestStore) FindVersion(ctx context.Context, flow string, number int) 
 	})
 }
 
-// FlowBySlug returns the flow with a slug. The result is cached for a while.
+// FlowBySlug returns the flow with a slug. The result is cached for at most NewestAge.
 func (n *NewestStore) FlowBySlug(ctx context.Context, slug string) (*Flow, error) {
 	ask := func() (*Flow, error) { return n.Store.FlowBySlug(ctx, slug) }
 	return readThrough(n, n.flows, slug, ask, func(f *Flow) int {
@@ -95,7 +97,8 @@ func readThrough[V any](n *NewestStore, c *lru.Cache[*cachedRead[V]], key string
 	return &own, nil
 }
 
-// isDue reports whether the caller has to read the value again that was read at the given time.
+// isDue reports whether the caller must refresh a value that was read at the given time. It sets
+// again, so that other callers do not refresh the value too.
 func (n *NewestStore) isDue(at time.Time, again *bool, now time.Time) bool {
 	age := now.Sub(at)
 	if n.locked || age < NewestAge/2 || *again && age < NewestAge {
@@ -138,7 +141,7 @@ func (n *NewestStore) forgetFlow(flow string) {
 	n.versions.Drop(flow)
 }
 
-// notifyChanged reports a flow to Changed, even if it is unknown whether the flow has changed.
+// notifyChanged calls Changed for a flow, also if the change may have failed.
 func (n *NewestStore) notifyChanged(ctx context.Context, flow string) {
 	if n.Changed != nil {
 		n.Changed(ctx, flow)
@@ -154,8 +157,8 @@ func (n *NewestStore) Clear() {
 	n.flows.Clear()
 }
 
-// Forget drops a changed flow from the cache. It drops all slugs, because flows are deleted rarely
-// and slugs are cached again soon.
+// Forget drops a changed flow from the cache. It drops all slugs, because deletions of flows are
+// rare.
 func (n *NewestStore) Forget(flow string) {
 	n.forgetFlow(flow)
 	n.mu.Lock()

@@ -2,7 +2,7 @@ package persistence
 
 import "errors"
 
-// Outage is the error of a store that is not available, with the reason. It wraps ErrUnavailable.
+// Outage is the error of an unavailable store, with the reason. It wraps ErrUnavailable.
 type Outage struct {
 	// Reason describes the problem in a few words, such as "its disk is full". It contains no path
 	// and no address, so answers may show it.
@@ -16,7 +16,7 @@ func (o *Outage) Error() string {
 
 func (o *Outage) Unwrap() []error { return []error{ErrUnavailable, o.Err} }
 
-// ReasonOf returns the reason why a store is not available, or "" if the error has none.
+// ReasonOf returns the reason why a store is unavailable, or "" if the error contains none.
 func ReasonOf(err error) string {
 	if o := new(Outage); errors.As(err, &o) {
 		return o.Reason

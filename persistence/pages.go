@@ -6,14 +6,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Runs returns a page of a task's history after a place, with at most the given number of runs and
-// bytes of their values.
+// Runs returns a page of a task's history after a place, limited by a number of runs and the bytes
+// of their values.
 func (r *Reader) Runs(ctx context.Context, task string, after flow.Place, most, bytes int) (*flow.RunPage, error) {
 	p := flow.NewRunPage(after, most, bytes)
 	return p, r.Walk(ctx, task, after.Seq, p)
 }
 
-// Run returns the run of an attempt, or ErrNotFound if it never began.
+// Run returns the run of an attempt, or ErrNotFound if the attempt never began.
 func (r *Reader) Run(ctx context.Context, task string, a flow.Address) (*flow.NodeRun, error) {
 	p := flow.NewRunOf(a)
 	if err := r.Find(ctx, task, p); err != nil {
@@ -25,8 +25,8 @@ func (r *Reader) Run(ctx context.Context, task string, a flow.Address) (*flow.No
 	return &p.Runs[0], nil
 }
 
-// Steps returns a page of the steps of a scope. It returns ErrNotFound if the task does not exist
-// and flow.NotFound if it has no such scope.
+// Steps returns a page of the steps of a scope. It returns ErrNotFound if the task does not exist,
+// and flow.NotFound if the scope does not exist.
 func (r *Reader) Steps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error) {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
@@ -50,7 +50,7 @@ func errNoScope(scope string) error {
 	return flow.Errorf(flow.NotFound, "the task has no scope %.200q", scope)
 }
 
-// graphSteps returns the steps from the journal.
+// graphSteps returns the steps of a graph, read from the journal.
 func (r *Reader) graphSteps(ctx context.Context, task string, q flow.StepQuery, closing bool) (*flow.StepPage, error) {
 	p := flow.NewStepPage(q, closing)
 	if err := r.Walk(ctx, task, q.After.Seq, p); err != nil {
@@ -63,8 +63,8 @@ func (r *Reader) graphSteps(ctx context.Context, task string, q flow.StepQuery, 
 	return p, nil
 }
 
-// dagSteps returns the steps of a dag from its state. Behind those of the root it adds the steps
-// that the task closed with.
+// dagSteps returns the steps of a dag, read from its state. After the steps of the root scope it
+// adds the closing steps of the task.
 func (r *Reader) dagSteps(ctx context.Context, task string, q flow.StepQuery) (*flow.StepPage, error) {
 	s, sc, err := r.findScope(ctx, task, q.Scope)
 	if err != nil {
@@ -87,7 +87,8 @@ func (r *Reader) dagSteps(ctx context.Context, task string, q flow.StepQuery) (*
 	return closing, nil
 }
 
-// findScope returns the scope with a path as it is now, or as it was when it ended.
+// findScope returns the scope with a path in its current state, or in its last state if it has
+// ended.
 func (r *Reader) findScope(ctx context.Context, task, path string) (*flow.State, *flow.Scope, error) {
 	view, err := r.View(ctx, task)
 	if err != nil {
@@ -97,8 +98,8 @@ func (r *Reader) findScope(ctx context.Context, task, path string) (*flow.State,
 	return at.State, at.Scope, err
 }
 
-// Units returns the units of a visit of a node; visit 0 is the newest. It returns flow.NotFound if
-// the task has no such node. A node that has not begun has no units.
+// Units returns the units of a visit of a node; visit 0 means the newest. It returns flow.NotFound
+// if the node does not exist. A node that has not begun has no units.
 func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow.UnitList, error) {
 	if kept := r.lists.get(task, at); kept != nil {
 		_, err := r.store.Task(ctx, task) // the task may have been deleted
@@ -117,7 +118,7 @@ func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow
 	l := flow.NewUnitList(at)
 	l.From(s)
 	if l.Step == nil && sc.Entered(at.Node) >= at.Visit {
-		if kept := r.lists.get(task, at); kept != nil { // try again, because the visit is known now
+		if kept := r.lists.get(task, at); kept != nil { // try again, because the visit is now known
 			return kept, nil
 		}
 		l = flow.NewUnitList(at)
@@ -128,8 +129,8 @@ func (r *Reader) Units(ctx context.Context, task string, at flow.Address) (*flow
 	return l, r.cacheUnits(ctx, task, at, l)
 }
 
-// cacheUnits caches the units of a visit that is over, because a client that reads one page of them
-// usually reads the next.
+// cacheUnits caches the units of a visit that has ended, because a client that reads one page of
+// units usually reads the next.
 func (r *Reader) cacheUnits(ctx context.Context, task string, at flow.Address, l *flow.UnitList) error {
 	if !l.Settled() {
 		return nil

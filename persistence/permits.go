@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// Permits stores the limits that span members: for each key, which holders wait for a permit and
-// which have one. Commits of tasks create and end the rows. Giving a permit is decided here, one
-// decision per key at a time whichever member asks. So no limit is exceeded, even if two members
-// both believe that they own a key.
+// Permits stores the limits that apply across members: for each key, the holders that wait for a
+// permit or have one. Commits of tasks create and end the rows. Rule gives permits, one decision
+// per key at a time on any member. So no limit is exceeded, even if two members believe that they
+// own a key.
 type Permits interface {
 	// Rule makes a decision about a key and returns the rows whose tasks must be notified. These
-	// are the rows of this decision and up to PermitsToldAtOnce of earlier decisions that are still
-	// unacknowledged PermitToldMS after their notification, or, with Anew, after any time. It
+	// are the rows of this decision and unacknowledged rows of earlier ones, at most
+	// PermitsToldAtOnce. An earlier row is repeated after PermitToldMS, or at once with Anew. It
 	// returns ErrFenced if the incarnation may not write.
 	Rule(ctx context.Context, incarnation string, q PermitQuestion) (Ruling, error)
 	// OpenKeys returns keys of the given shards that have waiting rows or unacknowledged decisions,
@@ -38,15 +38,15 @@ type PermitQuestion struct {
 type Ruling struct {
 	Given   []PermitRow
 	Refused []PermitRow
-	Evicted []PermitRow // holders that have to make room
-	// time when a rate has room for the next waiting row; 0 = other events decide that
+	Evicted []PermitRow // holders that must make room
+	// time when a rate has room for the next waiting row; 0 if no time is known
 	Again  int64
-	More   bool // there may be more to decide
-	Retold bool // some rows were notified again and may need it once more
+	More   bool // another decision may give more permits
+	Retold bool // some rows were notified again and may need another notification
 }
 
-// Add adds a row to the notifications. A row that is evicted before its task acknowledged the
-// permit is reported as given, too.
+// Add adds a row to the notifications. An evicted row with an unacknowledged permit is also
+// reported as given.
 func (r *Ruling) Add(row PermitRow) {
 	switch row.State {
 	case PermitGiven:
@@ -65,7 +65,7 @@ type PermitRow struct {
 	Holder   string // job id of the attempt, or of the task itself
 	Key      string
 	Limit    int
-	PerMS    int64 // length of the rate's window; 0 = the key is held, without a rate
+	PerMS    int64 // length of the rate's window in milliseconds; 0 means that there is no rate
 	Full     string
 	Priority int
 	Fair     string
@@ -73,10 +73,10 @@ type PermitRow struct {
 	Turn     string // order among rows with the same AskedAt; ASCII
 
 	State   PermitState
-	GivenAt int64 // 0 = not given
-	ToldAt  int64 // time of the last notification of its task; used only by stores
-	Evicted bool  // it has to end
-	// PermitsOf only: minimum number of waiting rows before this one; counting stops at MostBefore
+	GivenAt int64 // time when the permit was given; 0 if it was not
+	ToldAt  int64 // time of the last notification of the task; used only by stores
+	Evicted bool  // the holder must end
+	// minimum number of waiting rows before this one, up to MostBefore; set by PermitsOf only
 	Before int
 }
 
@@ -115,10 +115,10 @@ const (
 
 // Bounds of a decision about a key.
 const (
-	PermitsAtOnce     = 100     // number of waiting rows in one decision
-	MostBefore        = 1000    // limit for counting rows before a waiting one
-	HastyAtOnce       = 1000    // number of rows that do not wait in one decision
-	PermitsToldAtOnce = 1000    // number of rows notified again
+	PermitsAtOnce     = 100     // maximum number of waiting rows in one decision
+	MostBefore        = 1000    // limit of the number of rows counted before a waiting row
+	HastyAtOnce       = 1000    // maximum number of non-waiting rows in one decision
+	PermitsToldAtOnce = 1000    // maximum number of rows notified again
 	PermitToldMS      = 2_000   // time after which an unacknowledged row is notified again
 	KeyForgottenMS    = 600_000 // time after which the state of an unused key is deleted
 )
@@ -128,17 +128,17 @@ type PermitBook struct {
 	Now     int64
 	State   KeyState
 	Held    int         // number of holders
-	Evicted int         // number of holders that have to end
+	Evicted int         // number of evicted holders that have not ended yet
 	Waiting []PermitRow // first waiting rows, in the order of InTurn
-	Hasty   []PermitRow // first HastyAtOnce rows that do not wait; some of them are in Waiting, too
-	// holders that are not evicted, oldest first; filled only if a row wants to evict one
+	Hasty   []PermitRow // first HastyAtOnce rows that do not wait; some may also be in Waiting
+	// holders that are not evicted, oldest first; filled only if a row would evict a holder
 	Running []PermitRow
 }
 
 // KeyState is the stored state of a key.
 type KeyState struct {
 	Cursor string // PermitRow.Fair of the last row that got a permit
-	Begun  string // start times that a rate counts; see rateWindow
+	Begun  string // start times that count for a rate; see rateWindow
 }
 
 // PermitVerdict is the result of a decision about a key.
@@ -147,11 +147,11 @@ type PermitVerdict struct {
 	State                   KeyState
 	Again                   int64
 	More                    bool
-	IdleAt                  int64 // time from which the state has no effect
+	IdleAt                  int64 // time after which the state has no effect
 }
 
 // Decide gives permits of the key to the next rows while there is room. No row overtakes a waiting
-// one, because that one may have a smaller limit.
+// row, even if that row has a smaller limit.
 func (b *PermitBook) Decide() PermitVerdict {
 	d := &permitDecision{b: b, v: PermitVerdict{State: b.State, IdleAt: b.Now + KeyForgottenMS},
 		window: readWindow(b.State.Begun), held: b.Held, decided: map[PermitID]bool{}}
@@ -176,11 +176,12 @@ type permitDecision struct {
 	window  *rateWindow
 	held    int
 	decided map[PermitID]bool
-	cancels int  // number of waiting rows that want to evict a holder
-	full    bool // a row has to wait
+	cancels int  // number of waiting rows that would evict a holder
+	full    bool // a row must wait
 }
 
-// hasRoom reports whether there is room for a row, or else returns the time when there may be.
+// hasRoom reports whether there is room for a row. If not, again is the time when there may be
+// room; 0 if unknown.
 func (d *permitDecision) hasRoom(r *PermitRow) (again int64, room bool) {
 	if r.PerMS > 0 {
 		return d.window.hasRoom(d.b.Now, r.PerMS, r.Limit)
@@ -212,25 +213,25 @@ func (d *permitDecision) decideWaiting(r *PermitRow) {
 	}
 }
 
-// decideHasty decides about a row that does not wait.
+// decideHasty decides about a row that does not wait for a permit.
 func (d *permitDecision) decideHasty(r *PermitRow) {
 	if d.decided[PermitID{r.Holder, r.Key}] {
 		return
 	}
 	if _, room := d.hasRoom(r); room && !d.full {
-		d.v.More = true // other rows come first, but there is room for this one, too
+		d.v.More = true // there is room for this row after the other rows
 		return
 	}
 	d.v.Refused = append(d.v.Refused, *r)
 }
 
-// evictHolders evicts as many holders as the waiting rows ask for.
+// evictHolders evicts as many holders as waiting rows require.
 func (d *permitDecision) evictHolders() {
 	if n := min(d.cancels-d.b.Evicted, len(d.b.Running)); n > 0 {
 		d.v.Evicted = d.b.Running[:n]
 	}
 	if d.held > d.b.Held && d.cancels > d.b.Evicted+len(d.v.Evicted) {
-		d.v.More = true // some of the holders that just got a permit have to make room
+		d.v.More = true // some holders that just got a permit must make room
 	}
 }
 
@@ -272,11 +273,11 @@ func (r *PermitRow) compareTurn(other *PermitRow) int {
 // Precedes reports whether a waiting row comes before another one of the same Fair group.
 func Precedes(a, b *PermitRow) bool { return a.compareTurn(b) < 0 }
 
-// rateWindow is the list of start times that a rate counts: in no interval of its length do more
-// begin than its limit. Starts at almost the same time share a slot and count as if all happened at
-// its last time. So the count is never too low.
+// rateWindow is the list of start times that count for a rate. Within the length of the window,
+// there are no more starts than the limit. Starts at almost the same time share a slot, and all
+// count as if at its last time. So the count is never too low.
 type rateWindow struct {
-	spanMS int64 // longest window that a row has asked for
+	spanMS int64 // longest window of a row, in milliseconds
 	slots  []windowSlot
 }
 
@@ -285,14 +286,14 @@ type windowSlot struct {
 	n           int
 }
 
-// slotsPerWindow is the number of parts that a window is divided into. Above maxSlots, slots that
-// are finer than any row needs are merged; the list can hold windows of two lengths.
+// slotsPerWindow is the number of parts of a window. Above maxSlots, slots that are finer than any
+// row needs are merged. The list can hold windows of two lengths.
 const (
 	slotsPerWindow = 256
 	maxSlots       = 4 * slotsPerWindow
 )
 
-// hasRoom reports whether one more start fits, or else returns the time when it will.
+// hasRoom reports whether one more start fits. If not, again is the time when it fits.
 func (w *rateWindow) hasRoom(now, perMS int64, limit int) (again int64, ok bool) {
 	n := 0
 	for i := len(w.slots) - 1; i >= 0 && w.slots[i].last > now-perMS; i-- {
@@ -317,8 +318,8 @@ func (w *rateWindow) addBegin(now, perMS int64) {
 	}
 }
 
-// mergeSlots merges slots up to the given time, which count only for longer windows than the
-// current one, to the precision of the longest window.
+// mergeSlots merges slots up to the given time to the precision of the longest window. These slots
+// only count for windows that are longer than the current one.
 func (w *rateWindow) mergeSlots(before int64) {
 	kept := w.slots[:1]
 	for _, s := range w.slots[1:] {
@@ -331,7 +332,7 @@ func (w *rateWindow) mergeSlots(before int64) {
 	w.slots = kept
 }
 
-// notAfter moves start times later than now to now, because the clock was set back since.
+// notAfter moves start times later than now to now, which occur after the clock was set back.
 func (w *rateWindow) notAfter(now int64) {
 	for i := range w.slots {
 		s := &w.slots[i]
@@ -339,7 +340,7 @@ func (w *rateWindow) notAfter(now int64) {
 	}
 }
 
-// expiresAt returns the time from which no start counts any more.
+// expiresAt returns the time after which no start counts.
 func (w *rateWindow) expiresAt() int64 {
 	if n := len(w.slots); n > 0 {
 		return w.slots[n-1].last + w.spanMS

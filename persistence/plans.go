@@ -20,7 +20,7 @@ func (r *Reader) Plan(ctx context.Context, version string) (*flow.Plan, error) {
 // Forget drops the plan of a deleted version from the cache.
 func (r *Reader) Forget(version string) { r.plans.forgetPlan(version) }
 
-// maxPlanBytes bounds the memory of cached plans. A plan in use by a task stays in memory anyway.
+// maxPlanBytes bounds the memory of cached plans. Plans in use by tasks stay in memory in addition.
 const maxPlanBytes = 64 << 20
 
 // planCache caches the plans of the most recently used versions. Versions are immutable, so their
@@ -28,15 +28,15 @@ const maxPlanBytes = 64 << 20
 type planCache struct {
 	store    Store
 	limits   flow.Limits
-	contents flow.Contents // nil = no values are kept outside the store
+	contents flow.Contents // nil means that all values are in the store
 
 	mu   sync.Mutex
 	kept *lru.Cache[*flow.Plan] // by version
 
-	large sync.Mutex // held while compiling a large definition, so only one compiles at a time
+	large sync.Mutex // held while a large definition is compiled, so only one compiles at a time
 }
 
-// largeDefinition is the size in bytes from which definitions compile one at a time, because
+// largeDefinition is the size in bytes from which definitions are compiled one at a time, because
 // compiling takes many times that memory.
 const largeDefinition = 64 << 10
 
@@ -107,8 +107,8 @@ func (p *planCache) clear() {
 	p.kept.Clear()
 }
 
-// lowerVersion compiles a published version. It was checked when it was published, by the rules and
-// limits of that time; newer rules must not stop its tasks.
+// lowerVersion compiles a published version. It does not check the definition again, because newer
+// rules must not stop tasks of a version that was valid when published.
 func lowerVersion(v *Version, limits flow.Limits) (*flow.Plan, error) {
 	d, err := definition.ParsePublished(v.Definition)
 	if d == nil {

@@ -37,26 +37,26 @@ type Publication struct {
 	Now                     int64
 	Limits                  flow.Limits
 	Strict                  bool // treat warnings as errors
-	// Secret returns an error for the name of a secret that the member's programs do not get; nil =
-	// not known.
+	// Secret returns an error if programs of the member do not get the named secret. nil means that
+	// the secrets are not known.
 	Secret func(name string) error
-	// Func returns an error for the name of a function that the member does not have; nil = not
-	// known.
+	// Func returns an error if the member does not have the named function. nil means that the
+	// functions are not known.
 	Func func(name string) error
-	// CheckSlug returns an error for an invalid slug; nil = the function CheckSlug.
+	// CheckSlug returns an error for an invalid slug; nil means the function CheckSlug.
 	CheckSlug func(slug string) error
-	// Profile is written into a graph-mode definition that names none; "" means
+	// Profile is written into a graph-mode definition without a profile; "" means
 	// definition.ProfileTroupe.
 	Profile string
-	// Parse parses the definition; nil = definition.Parse.
+	// Parse parses the definition; nil means definition.Parse.
 	Parse func([]byte) (*definition.Definition, error)
-	// After is the number of the newest version that the caller compared the definition with; 0 =
-	// there was none. Of several publications after the same version one succeeds and the others
-	// get ErrOvertaken. nil = publish after whichever version is newest.
+	// After is the number of the version with which the caller compared the definition; 0 means no
+	// version. Of several publications after the same version, one succeeds and the others get
+	// ErrOvertaken. nil publishes after the newest version without a check.
 	After *int
 }
 
-// ErrOvertaken reports that another version has been published since.
+// ErrOvertaken reports that another version has been published since Publication.After.
 var ErrOvertaken = errors.New("persistence: another version has been published")
 
 // Prepared is a checked definition that is ready to store.
@@ -67,10 +67,9 @@ type Prepared struct {
 	Warnings   definition.Problems
 }
 
-// Prepare compiles a definition into the form in which it is stored. The newest versions of flows
-// that it embeds by name are copied into it, and its defaults are written out, so its meaning never
-// changes. It returns all problems; prepared is nil if one of them is an error. Every kind of
-// publishing goes through Prepare.
+// Prepare compiles a definition into its stored form. It copies the newest versions of flows that
+// are embedded by name and writes out defaults, so that the meaning never changes. It returns all
+// problems; prepared is nil if one of them is an error. Every kind of publishing uses Prepare.
 func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems definition.Problems, err error) {
 	prepared, unreadable, problems, err := prepareDefinition(ctx, store, p)
 	switch {
@@ -84,9 +83,8 @@ func Prepare(ctx context.Context, store Flows, p Publication) (prepared *Prepare
 	return prepared, problems, nil
 }
 
-// Sketch is Prepare for callers that only inspect a definition: prepared is nil only if the
-// definition cannot be parsed at all. Its tasks must not start if there is an error among the
-// problems.
+// Sketch is like Prepare, for callers that only inspect a definition. prepared is nil only if the
+// definition cannot be parsed at all. Tasks of it must not start if the problems contain an error.
 func Sketch(ctx context.Context, store Flows, p Publication) (prepared *Prepared, problems definition.Problems, err error) {
 	prepared, _, problems, err = prepareDefinition(ctx, store, p)
 	if prepared != nil && prepared.Plan == nil {
@@ -107,7 +105,7 @@ func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepare
 	if d == nil {
 		return nil, nil, err.(definition.Problems), nil
 	}
-	text, unreadable := asJSON(p.Definition) // the compiler reports this problem, too
+	text, unreadable := asJSON(p.Definition) // the compiler reports this error, too
 	embedding := definition.Embedding{Self: p.Slug, Limits: p.Limits, Lookup: func(name string) ([]byte,
 		error) {
 		return newestOf(ctx, store, name)
@@ -125,8 +123,8 @@ func prepareDefinition(ctx context.Context, store Flows, p Publication) (prepare
 	return &Prepared{d, plan, text, problems}, unreadable, problems, nil
 }
 
-// hashOf returns a hash that is equal for JSON texts that differ only in white space, as when a
-// client reads a definition and sends it back.
+// hashOf returns a hash that is equal for JSON texts that differ only in white space. A client may
+// change white space when it reads a definition and sends it back.
 func hashOf(text []byte) string {
 	var b bytes.Buffer
 	if json.Compact(&b, text) == nil {
@@ -155,15 +153,15 @@ func newestOf(ctx context.Context, store Flows, slug string) ([]byte, error) {
 // Published is the result of a publication.
 type Published struct {
 	Version  *Version
-	Created  bool                // false: the newest version was equal already
-	Warnings definition.Problems // including notes
+	Created  bool                // false if the newest version was equal already
+	Warnings definition.Problems // warnings and notes
 }
 
-// Publish compiles a definition and makes it the newest version of the flow with its slug, which it
-// creates if needed. A definition equal to the newest version is not published again. A definition
-// that does not compile is refused with all its problems, as definition.Problems. The definition's
-// schedule, which has the slug as its name, is set. If this version has none, a schedule made by an
-// earlier version is deleted.
+// Publish compiles a definition and makes it the newest version of the flow with its slug, creating
+// the flow if needed. A definition equal to the newest version is not published again. Problems are
+// returned as definition.Problems, and nothing is published. The definition's schedule, which is
+// named after the slug, is set. Without a schedule in the definition, a schedule of an earlier
+// version is deleted.
 func Publish(ctx context.Context, store Library, p Publication) (*Published, error) {
 	if err := p.checkSlug(); err != nil {
 		return nil, err
@@ -251,8 +249,9 @@ func (p *Publication) storeVersion(ctx context.Context, store Flows, ready *Prep
 	return v, created, nil
 }
 
-// versionID returns an id that lets only one publication win. It is the same for equal definitions
-// after the same version, and for any definitions after a version that was compared (After).
+// versionID returns an id for which only one publication can succeed. The id is equal for equal
+// definitions after the same version. With After, it is equal for all definitions after that
+// version.
 func (p *Publication) versionID(flow string, number int, hash string) string {
 	if p.After != nil {
 		hash = ""
@@ -271,8 +270,8 @@ func asJSON(text []byte) ([]byte, error) {
 	return definition.YAMLToJSON(text)
 }
 
-// flowFor finds the flow of a slug or creates it. If two callers create it at once, one gets the
-// flow of the other.
+// flowFor finds the flow of a slug or creates it. If another caller creates the flow at the same
+// time, it returns that flow.
 func flowFor(ctx context.Context, store Flows, p *Publication, d *definition.Definition) (*Flow, error) {
 	f, err := store.FlowBySlug(ctx, p.Slug)
 	if !errors.Is(err, ErrNotFound) {

@@ -35,7 +35,7 @@ func (p *Publication) mayBeScheduled(ctx context.Context, store Library, d *defi
 }
 
 // applySchedule sets the flow's schedule to the one in the definition of a version, unless a later
-// version has set it already. A schedule set by hand stays.
+// version has set the schedule already. A schedule set by hand stays.
 func (p *Publication) applySchedule(ctx context.Context, store Library, v *Version, d *definition.Definition) error {
 	if d.Schedule == nil {
 		return p.removeSchedule(ctx, store, v)
@@ -52,7 +52,7 @@ func (p *Publication) applySchedule(ctx context.Context, store Library, v *Versi
 	return nil
 }
 
-// removeSchedule deletes the schedule that an earlier version made.
+// removeSchedule deletes the schedule that an earlier version set.
 func (p *Publication) removeSchedule(ctx context.Context, store Library, v *Version) error {
 	made, err := store.Schedule(ctx, p.Slug)
 	switch {

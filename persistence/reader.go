@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// Reader reads tasks by folding their journals. Its results are exact on every member, because it
-// reads from the store and never asks the task's owner.
+// Reader reads tasks by folding their journals. It reads from the store and never asks the task's
+// owner, so its results are exact on every member.
 type Reader struct {
 	store Store
 	plans planCache
@@ -23,8 +23,8 @@ func NewReader(store Store, limits flow.Limits) *Reader {
 	return &Reader{store: store, plans: newPlans(store, limits), lists: unitLists{kept: lru.New[*flow.UnitList](maxListBytes)}}
 }
 
-// Keep gives the reader access to the contents that references in values stand for. Call it
-// directly after NewReader.
+// Keep sets the source of the contents that references in values stand for. Call it directly after
+// NewReader.
 func (r *Reader) Keep(contents flow.Contents) { r.plans.contents = contents }
 
 // Clear drops everything cached about tasks and versions, because the store went back in time.
@@ -36,10 +36,10 @@ func (r *Reader) Clear() {
 // View is the current state of a task.
 type View struct {
 	TaskRow
-	State *flow.State // used by this view alone
+	State *flow.State // state that only this view uses
 	Seq   int64       // sequence number of the last journal row applied
 
-	Unreadable error // reason why State has only the data of the row; nil = State is complete
+	Unreadable error // reason why State has only the data of the row; nil if State is complete
 }
 
 // View returns one task, or ErrNotFound.
@@ -62,8 +62,8 @@ func (r *Reader) View(ctx context.Context, task string) (*View, error) {
 	}
 }
 
-// loadViews reads several tasks at once. An unknown task has a nil view; an unreadable one has
-// Unreadable set.
+// loadViews reads several tasks at once. The view is nil for an unknown task; for an unreadable
+// task, it has Unreadable set.
 func (r *Reader) loadViews(ctx context.Context, tasks []string) ([]*View, error) {
 	records, err := r.store.Load(ctx, tasks)
 	if err != nil {
@@ -88,8 +88,8 @@ func (r *Reader) loadViews(ctx context.Context, tasks []string) ([]*View, error)
 	return views, nil
 }
 
-// Fold makes a view from a record. It returns ErrNotFound if the task has lost its journal, because
-// it is being deleted.
+// Fold builds a view from a record. It returns ErrNotFound if the task has no journal, because the
+// task is being deleted.
 func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	plan, err := r.Plan(ctx, rec.VersionID)
 	if flow.ErrorKindOf(err) == flow.NotFound {
@@ -112,8 +112,8 @@ func (r *Reader) Fold(ctx context.Context, rec *Record) (*View, error) {
 	return v.checkBegun()
 }
 
-// rooms holds buffers for the decoded events of a row, which would be most of the allocations of
-// folding.
+// rooms holds buffers for the decoded events of a row, which would otherwise be most allocations of
+// a fold.
 var rooms = sync.Pool{New: func() any { return new([8]flow.Event) }}
 
 func (v *View) foldRows(rows []Row) error {
@@ -138,8 +138,8 @@ func (v *View) foldRows(rows []Row) error {
 	return nil
 }
 
-// lostContent returns the error of a state that depends on a missing content. The store of contents
-// decides whether the error may be temporary.
+// lostContent returns the error of a state that depends on a missing content. The error is
+// ErrUnreadable only if the content is permanently missing.
 func lostContent(s *flow.State) error {
 	err := s.Lost()
 	if errors.Is(err, flow.ErrNoContent) {
@@ -159,7 +159,7 @@ func (v *View) checkBegun() (*View, error) {
 	return v, nil
 }
 
-// foldAll makes the view from the whole journal, because the snapshot cannot be used.
+// foldAll builds the view from the whole journal, because the snapshot cannot be used.
 func (r *Reader) foldAll(ctx context.Context, v *View) (*View, error) {
 	err := r.eachRow(ctx, v.ID, 0, func(row Row, events []flow.Event) error {
 		for i := range events {
@@ -184,8 +184,8 @@ func (r *Reader) History(ctx context.Context, task string) (*flow.History, error
 	return h, err
 }
 
-// Began returns when a task entered its first step, which is among its first events; 0 = it has
-// not.
+// Began returns when a task entered its first step; 0 if it has not. That event is near the
+// beginning of the journal.
 func (r *Reader) Began(ctx context.Context, task string) (int64, error) {
 	first := Part{Rows: 8, Bytes: 1 << 20}
 	for after := int64(0); ; {
@@ -214,8 +214,8 @@ func (r *Reader) Began(ctx context.Context, task string) (int64, error) {
 // Replayer receives a journal event by event, from the first on.
 type Replayer interface{ Apply(*flow.Event) }
 
-// Replay passes a task's whole journal to the Replayer that begin makes for its plan. It returns
-// ErrNotFound if there is no such task or it is being deleted.
+// Replay passes a task's whole journal to the Replayer that begin returns for its plan. It returns
+// ErrNotFound if the task does not exist or is being deleted.
 func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan) Replayer) error {
 	row, err := r.store.Task(ctx, task)
 	if err != nil {
@@ -242,12 +242,12 @@ func (r *Reader) Replay(ctx context.Context, task string, begin func(*flow.Plan)
 	return err
 }
 
-// pageRows is the number of journal rows read at once if they are small.
+// pageRows is the number of journal rows in one read, if they are small.
 const pageRows = 1000
 
 var page = Part{Rows: pageRows, Bytes: 4 << 20}
 
-// eachRow visits the rows after a sequence number until an error.
+// eachRow calls visit for the rows after a sequence number, until visit returns an error.
 func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit func(Row, []flow.Event) error) error {
 	for {
 		rows, err := r.store.Rows(ctx, task, after, page)
@@ -270,8 +270,8 @@ func (r *Reader) eachRow(ctx context.Context, task string, after int64, visit fu
 	}
 }
 
-// Permits returns the permits that a task waits for or has, from the store. The number of rows
-// before a waiting one is current.
+// Permits returns the permits that a task waits for or has, with the current number of rows before
+// each waiting one.
 func (r *Reader) Permits(ctx context.Context, task string) ([]PermitRow, error) {
 	rows, err := r.store.PermitsOf(ctx, task)
 	if err != nil {

@@ -14,40 +14,40 @@ import (
 
 // Schedules stores the schedules that start tasks by the clock. The store alone does not guarantee
 // one task per slot. The scheduler first writes its decision (Schedule.State) at the revision that
-// it read, and the task then gets an idempotency key made from that decision.
+// it read. The task then gets an idempotency key from that decision.
 type Schedules interface {
-	// PutSchedule writes a schedule that was read with this Revision, which grows by one; 0 = a new
-	// one. It returns ErrDuplicate if the name or id is in use, ErrStale if the schedule was
-	// changed or deleted since, and ErrNotFound if the flow does not exist.
+	// PutSchedule writes a schedule. Revision is the one that was read, or 0 for a new schedule,
+	// and grows by one. It returns ErrDuplicate if the name or id is in use, ErrStale after a
+	// concurrent change, and ErrNotFound if the flow does not exist.
 	PutSchedule(ctx context.Context, s Schedule) error
-	// returns ErrNotFound if there is none
+	// returns ErrNotFound if there is no such schedule
 	Schedule(ctx context.Context, name string) (*Schedule, error)
 	ListSchedules(ctx context.Context, f ScheduleFilter) ([]Schedule, error)
 	// DueSchedules returns the schedules of the given shards that are due by a time, earliest
 	// first.
 	DueSchedules(ctx context.Context, shards ShardSet, by int64, limit int) ([]Schedule, error)
-	DeleteSchedule(ctx context.Context, id string) error // deleting an unknown one is no error
+	DeleteSchedule(ctx context.Context, id string) error // returns nil for an unknown id
 }
 
 // Schedule starts tasks of a flow by the clock.
 type Schedule struct {
-	ID       string `json:"-"` // its shard decides which member runs it
-	Name     string `json:"-"` // name for people
+	ID       string `json:"-"` // its shard decides which member runs the schedule
+	Name     string `json:"-"` // name for display
 	FlowID   string `json:"-"`
 	Revision int64  `json:"-"`
-	Due      int64  `json:"-"` // time of its next check; 0 = never
+	Due      int64  `json:"-"` // time of the next check; 0 means never
 
 	Spec   schedule.Spec   `json:"spec"`
-	Params json.RawMessage `json:"params,omitempty"` // params of its tasks
-	// labels of its tasks, beside those that name what started them
+	Params json.RawMessage `json:"params,omitempty"` // params of the started tasks
+	// labels of the started tasks, in addition to the labels for their origin
 	Labels  map[string]string `json:"labels,omitempty"`
 	Enabled bool              `json:"enabled"`
-	// Version is the number of the flow version whose definition contains this schedule; 0 = it was
-	// set by hand.
+	// Version is the number of the flow version whose definition contains this schedule; 0 if it
+	// was set by hand.
 	Version   int            `json:"version,omitempty"`
 	State     schedule.State `json:"state"`
 	CreatedAt int64          `json:"created_at"`
-	UpdatedAt int64          `json:"updated_at"` // time of the last edit; firing is no edit
+	UpdatedAt int64          `json:"updated_at"` // time of the last edit; starting tasks is no edit
 }
 
 // ScheduleFilter selects schedules, in order of their names. Zero fields do not filter.
@@ -75,21 +75,21 @@ type ScheduleChange struct {
 	Spec         schedule.Spec
 	Params       json.RawMessage
 	Labels       map[string]string
-	Enabled      *bool // nil = unchanged; a new one is enabled
+	Enabled      *bool // nil means unchanged; a new schedule is enabled
 	Now          int64
-	// Version is the number of the flow's newest version if the schedule belongs to the flow. Such
-	// a schedule has the slug as its name, whatever its form, and later versions replace its times.
-	// 0 = it is set by hand.
+	// Version is the number of the flow's newest version if the schedule belongs to the definition.
+	// Such a schedule is named after the slug, and later versions replace its times. 0 means that
+	// it is set by hand.
 	Version int
-	defined bool // the definition of that version contains the schedule
+	defined bool // the definition of Version contains the schedule
 }
 
-// scheduleTries is the number of tries of a change while the same schedule is changed concurrently.
+// scheduleTries is how often a change is tried while the same schedule is changed concurrently.
 const scheduleTries = 20
 
 // SetSchedule creates a schedule or replaces all of it except its past decisions. A schedule with
-// new times or for another flow starts afresh: slots before now are not caught up. An unusable spec
-// returns schedule.Faults.
+// new times or for another flow does not catch up on slots before now. An unusable spec returns
+// schedule.Faults.
 func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *Schedule, created bool, err error) {
 	if c.Version == 0 {
 		if err := CheckScheduleName(c.Name); err != nil {
@@ -107,10 +107,10 @@ func SetSchedule(ctx context.Context, store Schedules, c ScheduleChange) (set *S
 	return set, created, err
 }
 
-// errScheduled reports that this version of the flow, or a later one, has set the schedule already.
+// errScheduled reports that this or a later version of the flow has set the schedule already.
 var errScheduled = errors.New("persistence: the schedule is that of this version, or of a later one")
 
-// checkChange returns an error if the change may not be made to the stored schedule.
+// checkChange returns an error if the change conflicts with the stored schedule.
 func (c *ScheduleChange) checkChange(s *Schedule) error {
 	switch {
 	case s.Revision == 0:
@@ -156,7 +156,7 @@ func (s *Schedule) setEnabled(enabled bool, now int64) {
 	s.Enabled = enabled
 }
 
-// Look sets Due, the time of the next check.
+// Look sets Due to the time of the next check.
 func (s *Schedule) Look() error {
 	s.Due = 0
 	if !s.Enabled {
@@ -170,7 +170,7 @@ func (s *Schedule) Look() error {
 	return nil
 }
 
-// NextSlot returns the next slot; 0 = there is none, or the schedule is disabled.
+// NextSlot returns the next slot; 0 if there is none or the schedule is disabled.
 func (s *Schedule) NextSlot() int64 {
 	rule, err := schedule.Read(s.Spec)
 	if err != nil || !s.Enabled {
@@ -182,8 +182,8 @@ func (s *Schedule) NextSlot() int64 {
 	return 0
 }
 
-// EnableSchedule enables or disables a schedule, or returns ErrNotFound. Slots that passed while it
-// was disabled are not caught up.
+// EnableSchedule enables or disables a schedule, or returns ErrNotFound. Slots that passed while
+// the schedule was disabled are not caught up.
 func EnableSchedule(ctx context.Context, store Schedules, name string, enabled bool, now int64) (*Schedule, error) {
 	return changeSchedule(ctx, store, name, func(s *Schedule) error {
 		if s.Revision == 0 {

@@ -6,14 +6,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Sight is a scope of a task with the state to show it in: the current state, or for a scope that
-// is over the last state that contains it.
+// Sight is a scope of a task, with the state that contains it: the current state, or the last one
+// before the scope ended.
 type Sight struct {
 	State *flow.State
 	Scope *flow.Scope
 }
 
-// Sight finds a scope of a task that was read. It returns flow.NotFound if the scope has not begun.
+// Sight finds a scope of a loaded task. It returns flow.NotFound if the scope has not begun.
 func (r *Reader) Sight(ctx context.Context, v *View, path string) (Sight, error) {
 	if sc := v.State.Scope(path); sc != nil {
 		return Sight{v.State, sc}, nil
@@ -28,8 +28,8 @@ func (r *Reader) Sight(ctx context.Context, v *View, path string) (Sight, error)
 	return Sight{w.State, w.Scope}, nil
 }
 
-// ViewAt returns a task as it was after a row of its journal, or as it is now if that row does not
-// exist yet. The columns of the task's own row are the current ones.
+// ViewAt returns a task as it was after a row of its journal, or in its current state if that row
+// does not exist yet. The columns of TaskRow are the current ones.
 func (r *Reader) ViewAt(ctx context.Context, task string, row int64) (*View, error) {
 	now, err := r.store.Task(ctx, task)
 	if err != nil {

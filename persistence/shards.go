@@ -6,8 +6,8 @@ import "slices"
 // layout of every store, so it never changes.
 const Shards = 1024
 
-// ShardOf returns the shard of a task. Stored data depends on it: the same id must map to the same
-// shard forever.
+// ShardOf returns the shard of a task. The same id must map to the same shard forever, because
+// stored data depends on it.
 func ShardOf(task string) int {
 	hash := uint64(14695981039346656037) // FNV-1a
 	for i := range len(task) {
@@ -19,7 +19,7 @@ func ShardOf(task string) int {
 	return int((hash ^ hash>>31) % Shards)
 }
 
-// ShardSet selects tasks by their shards, each listed once; nil = all tasks.
+// ShardSet selects tasks by their shards, each listed once; nil means all tasks.
 type ShardSet []int
 
 // Has reports whether the set selects a task.

@@ -8,12 +8,12 @@ import (
 	"github.com/troupe-engine/troupe/flow/stats"
 )
 
-// Stats stores statistics of tasks, counted by minute and by hour. A double or missing count harms
-// only these numbers.
+// Stats stores statistics of tasks, counted by minute and by hour. Only these numbers are affected
+// by a double or missing count.
 type Stats interface {
 	// AddStats adds counts to the stored ones, in one transaction. Concurrent calls add up. Each
 	// spot appears once, and its scope has at most StatsScope bytes. Rows of unknown flows are
-	// skipped: such a flow was deleted just after they were counted.
+	// skipped, because their flow was deleted after the count.
 	AddStats(ctx context.Context, rows []StatsRow) error
 	// ReadStats returns rows in the order of their spots.
 	ReadStats(ctx context.Context, f StatsFilter) ([]StatsRow, error)
@@ -27,7 +27,7 @@ const (
 	StatsHour         = 60 * StatsMinute
 )
 
-// StatsScope is the maximum length of a spot's scope in bytes, because spots have to fit into an
+// StatsScope is the maximum length of a spot's scope in bytes, because spots must fit into an
 // index.
 const StatsScope = 1500
 
@@ -40,7 +40,7 @@ type StatsRow struct {
 // StatsSpot is the key of a bucket.
 type StatsSpot struct {
 	stats.Key
-	Width, Bucket int64 // Bucket is its start time
+	Width, Bucket int64 // Bucket is the start time of the bucket
 }
 
 // OfNodes reports whether the spot is about a node instead of tasks.
@@ -48,27 +48,27 @@ func (s *StatsSpot) OfNodes() bool { return s.Node != "" }
 
 // StatsFilter selects rows. Zero fields do not filter, except Flows, Nodes and Width.
 type StatsFilter struct {
-	Flows       []string // ids; "" = the sum over all flows
+	Flows       []string // ids; "" means the sum over all flows
 	Nodes       bool     // rows about nodes instead of tasks
-	Scope, Node string   // together the one node to select
+	Scope, Node string   // the one node to select
 	Version     string   // id
 	Width       int64
 	From, To    int64 // start times of buckets: from inclusive, to exclusive
 }
 
-// Picks reports whether the filter selects a row.
+// Picks reports whether the filter selects the row of a spot.
 func (f *StatsFilter) Picks(s *StatsSpot) bool {
 	return slices.Contains(f.Flows, s.Flow) && s.OfNodes() == f.Nodes && (f.Node == "" || s.Node == f.Node && s.Scope == f.Scope) &&
 		(f.Version == "" || s.Version == f.Version) && s.Width == f.Width && s.Bucket >= f.From && s.Bucket < f.To
 }
 
-// Compare orders spots.
+// Compare returns the order of two spots in ReadStats.
 func (s *StatsSpot) Compare(o *StatsSpot) int {
 	return cmp.Or(cmp.Compare(s.Flow, o.Flow), cmp.Compare(s.Bucket, o.Bucket),
 		cmp.Compare(s.Scope, o.Scope), cmp.Compare(s.Node, o.Node), cmp.Compare(s.Version, o.Version))
 }
 
-// MergeStats returns rows with the stored counts of their spots added.
+// MergeStats returns rows with the stored counts of the same spots added.
 func MergeStats(rows, there []StatsRow) []StatsRow {
 	known := make(map[StatsSpot]*StatsRow, len(there))
 	for i := range there {

@@ -17,16 +17,15 @@ var (
 	// ErrUnknown reports that the task does not exist: it was never created, or retention deleted
 	// it.
 	ErrUnknown = errors.New("persistence: no such task")
-	// ErrExists reports that a task with this id was created before.
+	// ErrExists reports that a task with this id exists already.
 	ErrExists = errors.New("persistence: the task exists already")
-	// ErrNoVersion reports that the version of a new task does not exist (any more), because its
-	// flow was deleted.
+	// ErrNoVersion reports that the version of a new task does not exist, because its flow was
+	// deleted or never existed.
 	ErrNoVersion = errors.New("persistence: no such flow version")
-	// ErrFenced reports that the sending incarnation is not (or no longer) a member. Nothing was
-	// written.
+	// ErrFenced reports that the incarnation is not a member, or no longer. Nothing was written.
 	ErrFenced = errors.New("persistence: this member was fenced off")
-	// ErrRewound reports that the store does not know the sending incarnation: the store went back
-	// in time, or it is another store. An ErrRewound is an ErrFenced, too.
+	// ErrRewound reports that the store does not know the incarnation, because the store went back
+	// in time or is another store. It wraps ErrFenced.
 	ErrRewound = fmt.Errorf("%w: the store does not know this member: it went back in time, or is another store", ErrFenced)
 	// ErrNotFound reports that the requested object does not exist.
 	ErrNotFound = errors.New("persistence: not found")
@@ -40,16 +39,16 @@ var (
 	// ErrPlace reports that the joining member keeps large values at another place than the members
 	// of this store.
 	ErrPlace = errors.New("persistence: large values are kept elsewhere")
-	// ErrHeld reports that a transaction of a program, in which a task of the flow starts, has not
-	// ended yet.
+	// ErrHeld reports that another transaction, in which a task of the flow starts, has not ended
+	// yet.
 	ErrHeld = errors.New("persistence: a transaction holds the flow")
 	// ErrDuplicate reports that the id, slug or name is in use.
 	ErrDuplicate = errors.New("persistence: exists already")
-	// ErrRefused reports that the store refused a value and did not write the batch. Sent in parts,
-	// all commits but the bad one are written.
+	// ErrRefused reports that the store refused a value and did not write the batch. If the commits
+	// are sent separately, all but the bad one are written.
 	ErrRefused = errors.New("persistence: the store refused a value")
-	// ErrUnavailable reports that the store cannot be reached or has no room at the moment. Whether
-	// a write was done is unknown.
+	// ErrUnavailable reports that the store cannot be reached or has no space. The write may have
+	// been done.
 	ErrUnavailable = errors.New("persistence: the store is not available")
 )
 
@@ -73,77 +72,77 @@ type Store interface {
 	Views
 	Holds
 
-	// Ping reports whether the store can be reached.
+	// Ping returns an error if the store cannot be reached.
 	Ping(ctx context.Context) error
-	// Lanes returns the number of batches that are worth committing concurrently.
+	// Lanes returns how many batches the store can usefully commit at the same time.
 	Lanes() int
 	Close() error
 }
 
-// Journal reads and writes the journals of tasks. It is the hot path.
+// Journal reads and writes the journals of tasks. It is the most frequently used part of a store.
 type Journal interface {
-	// Commit writes a batch in one transaction; a task appears in it at most once. The first result
-	// has an error per commit: nil, ErrStale, ErrUnknown, ErrExists or ErrNoVersion. The second is
-	// about the whole batch: after ErrFenced and ErrRefused nothing was written, and after any
-	// other failure it is unknown whether anything was.
+	// Commit writes a batch in one transaction; a task appears in it at most once. The slice has an
+	// error for each commit: nil, ErrStale, ErrUnknown, ErrExists or ErrNoVersion. The second
+	// result concerns the whole batch. After ErrFenced or ErrRefused nothing was written; after any
+	// other error, the batch may have been written.
 	Commit(ctx context.Context, incarnation string, batch []Commit) ([]error, error)
 	// Load reads the data to fold tasks: the newest snapshot or checkpoint and the rows after it.
-	// The result has the order of ids; an unknown task has a nil record.
+	// The result has the order of ids, with nil for unknown tasks.
 	Load(ctx context.Context, ids []string) ([]*Record, error)
-	// Sizes returns the number of bytes of snapshot and rows that Load would read, without reading
-	// them. The result has the order of ids; an unknown task has 0.
+	// Sizes returns how many bytes of snapshot and rows Load would read. The result has the order
+	// of ids, with 0 for unknown tasks.
 	Sizes(ctx context.Context, ids []string) ([]int64, error)
 	// Rows reads a part of a task's journal after a sequence number.
 	Rows(ctx context.Context, task string, after int64, p Part) ([]Row, error)
-	// Checkpoints returns the sequence numbers of the rows with a checkpoint after them, in order.
+	// Checkpoints returns the sequence numbers of the rows that a checkpoint follows, in order.
 	Checkpoints(ctx context.Context, task string) ([]int64, error)
 	// Checkpoint returns the checkpoint after a row, or ErrNotFound.
 	Checkpoint(ctx context.Context, task string, seq int64) (snapshot []byte, err error)
 	// Unfinished returns tasks of the given shards that have not ended and are not at rest, in
 	// order of id after the given id.
 	Unfinished(ctx context.Context, shards ShardSet, after string, limit int) ([]string, error)
-	// DueWakes returns the wakes of resting tasks of the given shards that are due by before,
-	// earliest first.
+	// DueWakes returns the resting tasks of the given shards that are due before a time, earliest
+	// first.
 	DueWakes(ctx context.Context, shards ShardSet, before int64, limit int) ([]Wake, error)
 }
 
-// Commit is what one task writes at once: one row of its journal (if Events is set) and changes to
-// other rows.
+// Commit is one write of a task: one row of its journal (if Events is set) and changes to other
+// rows.
 type Commit struct {
 	Task   string
 	Create *Create // set for the first row of a task, with Seq 1
-	// sequence number of the row: the previous one plus 1. Without Events, that of the last row
-	// written
+	// sequence number of the row, which is the previous one plus 1; without Events, that of the
+	// last written row
 	Seq    int64
-	Events []byte // encoded by flow.AppendEvents; nil for a commit that only puts the task to rest
+	Events []byte // encoded by flow.AppendEvents; nil if the commit only puts the task to rest
 	At     int64  // time of the commit
 
-	Columns  *Columns      // nil = unchanged
-	Snapshot flow.Snapshot // snapshot of the state after Seq; nil = none
-	// Checkpoint keeps Snapshot permanently, as a position where reading the history may begin.
-	// Otherwise the next snapshot replaces it. Only with Events.
+	Columns  *Columns      // nil means unchanged
+	Snapshot flow.Snapshot // snapshot of the state after Seq; nil means none
+	// Checkpoint keeps Snapshot permanently, so that reading the history may begin there. Otherwise
+	// the next snapshot replaces it. Checkpoint requires Events.
 	Checkpoint bool
-	// Rest sets whether the task is at rest from now on; nil = unchanged. Ending the rest deletes
-	// its wake.
+	// Rest sets whether the task is at rest; nil means unchanged. Ending the rest deletes the
+	// task's wake.
 	Rest *Rest
 
 	Enqueue []QueueRow
-	Dequeue []string       // job ids; applied after Enqueue, so a job in both does not wait
-	Permits *PermitChanges // nil = none
+	Dequeue []string       // job ids to remove; applied after Enqueue, so Dequeue wins
+	Permits *PermitChanges // nil means none
 
-	Externals *ExternalChanges // nil = none
-	Approvals []ApprovalRow    // approvals that begin or end; each at most once
+	Externals *ExternalChanges // nil means none
+	Approvals []ApprovalRow    // approvals that begin or end, each at most once
 }
 
-// CheckpointDue reports whether a checkpoint is worthwhile, given the bytes of journal since the
-// last snapshot and that snapshot's size. From that size on reading the journal takes longer than
-// reading the state, and the checkpoint costs no more than the journal.
+// CheckpointDue reports whether a checkpoint is worthwhile. journal is the number of journal bytes
+// since the last snapshot, and snapshot the size of that snapshot. Beyond that size, reading the
+// journal takes longer than reading the state.
 func CheckpointDue(journal, snapshot int) bool { return journal >= max(checkpointBytes, snapshot) }
 
 const checkpointBytes = 64 << 10
 
-// LargeSnapshot is the size in bytes from which a snapshot should be a checkpoint. Stores keep
-// checkpoints in parts and other snapshots as a whole.
+// LargeSnapshot is the size in bytes from which a snapshot should be a checkpoint. Stores divide
+// checkpoints into parts and keep other snapshots as a whole.
 const LargeSnapshot = 1 << 20
 
 // Create is the fixed data of a task, set when it starts.
@@ -156,8 +155,8 @@ type Create struct {
 	CreatedAt int64
 }
 
-// Columns are the columns of a task that listings show. In texts U+FFFD replaces what databases
-// cannot store: NUL and invalid UTF-8.
+// Columns are the columns of a task in listings. In their texts, U+FFFD replaces NUL and invalid
+// UTF-8, which databases cannot store.
 type Columns struct {
 	Status     string // flow.TaskStatus
 	Cursor     string
@@ -165,24 +164,24 @@ type Columns struct {
 	Error      string
 	Paused     bool
 	Steps      int
-	Followed   int // failed steps after which the task continued
+	Followed   int // number of failed steps after which the task continued
 	EndedAt    int64
-	// kinds of waits, 0 = none; written with the events that begin or end a wait
+	// kinds of current waits, 0 if none; written when a wait begins or ends
 	Waits flow.WaitKinds
-	Wait  flow.Awaited // the wait to show first, an approval before others; zero = none
+	Wait  flow.Awaited // the wait to show first, with approvals before others; zero if none
 }
 
-// Rest is the rest state of a task. No member needs a resting task in memory; its due time or a
-// message brings it back.
+// Rest is the rest state of a task. A resting task is not in memory; its due time or a message
+// wakes it.
 type Rest struct {
 	Resting bool
-	Due     int64 // due time of its wake; 0 = none
+	Due     int64 // due time of its wake; 0 means none
 }
 
 // Record is a task as stored.
 type Record struct {
 	TaskRow
-	Snapshot    []byte // nil = none
+	Snapshot    []byte // nil means none
 	SnapshotSeq int64
 	Rows        []Row // rows after SnapshotSeq
 	Resting     bool
@@ -196,10 +195,10 @@ type Row struct {
 }
 
 // Part bounds one read of a journal: at most Rows rows, and no row that begins after Bytes bytes of
-// events. So a read takes at most that memory plus one row. The first row is always included.
+// events. So a read takes at most Bytes plus one row. The first row is always included.
 type Part struct{ Rows, Bytes int }
 
-// Full reports whether more rows may follow the given ones.
+// Full reports whether a read of this part that returned the given rows may be followed by more.
 func (p Part) Full(rows []Row) bool {
 	bytes := 0
 	for _, r := range rows {
@@ -216,31 +215,31 @@ type Wake struct {
 
 // Tasks reads and deletes tasks.
 type Tasks interface {
-	// returns ErrNotFound if there is none
+	// returns ErrNotFound if there is no such task
 	Task(ctx context.Context, id string) (*TaskRow, error)
 	ListTasks(ctx context.Context, f TaskFilter) ([]TaskRow, error) // without params
 	CountTasks(ctx context.Context, f TaskFilter) (int, error)      // ignores order and paging
 	// CountTasksBy counts tasks by status or by another property. It ignores order and paging.
 	//
-	// If the filter uses only flows, states and creation times, a count by status counts each end
-	// state up to Most and all unfinished tasks together. In every other case it counts at most
-	// Most tasks in all. A group that may have more tasks has More set; a group without tasks is
-	// missing.
+	// A filter with only flows, states and creation times allows a fast count by status. Then each
+	// end state counts up to Most, and all unfinished tasks count together up to Most. In all other
+	// cases, it counts at most Most tasks in total. A group that may have more tasks has More set;
+	// a group without tasks is missing.
 	CountTasksBy(ctx context.Context, f TaskFilter, by By) (map[string]Group, error)
-	// NewestOf returns the newest tasks of every given flow, at most perFlow of each. The flows are
-	// in order of their ids.
+	// NewestOf returns the newest tasks of each given flow, at most perFlow of each, in order of
+	// the flow ids.
 	NewestOf(ctx context.Context, flows []string, perFlow int) ([]TaskMark, error)
-	// CountByShard counts the unfinished tasks per shard, for shards that have some. It reads each
+	// CountByShard counts the unfinished tasks by shard, omitting shards without any. It reads each
 	// of these tasks.
 	CountByShard(ctx context.Context) (map[int]ShardTasks, error)
-	// EndedBetween returns the tasks that ended at or after from and before before, in the order in
-	// which DeleteEnded deletes them.
+	// EndedBetween returns the tasks that ended at or after from and before before. They have the
+	// order in which DeleteEnded deletes them.
 	EndedBetween(ctx context.Context, from, before int64, limit int) ([]TaskEnd, error)
 	// DeleteEnded deletes up to limit tasks that ended before a time, with all their data.
 	DeleteEnded(ctx context.Context, before int64, limit int) (int, error)
 }
 
-// TaskMark is a task as a dot in a row of dots.
+// TaskMark is the part of a task that a row of status dots shows.
 type TaskMark struct {
 	Flow, ID, Status string
 	CreatedAt        int64
@@ -254,7 +253,7 @@ type TaskEnd struct {
 
 // ShardTasks counts the unfinished tasks of a shard.
 type ShardTasks struct {
-	Active  int // tasks with work to do; their owner has them in memory
+	Active  int // tasks with work to do, which are in the memory of their owner
 	Resting int // tasks that wait for a time or a message
 }
 
@@ -278,45 +277,45 @@ type TaskRow struct {
 	Params    []byte
 	BodyHash  string
 	CreatedAt int64
-	UpdatedAt int64 // At of the last commit with Create or Columns
+	UpdatedAt int64 // time of the last commit with Create or Columns
 }
 
 // TaskFilter selects tasks. Zero fields do not filter.
 type TaskFilter struct {
 	FlowID, FlowSlug, VersionID string
-	FlowIDs                     []string // any of them
+	FlowIDs                     []string // any of these flows
 	Version                     int      // version number
 	IDPrefix                    string   // prefix of the task id
 	Node                        string   // node of the cursor
 	Failure                     string   // error as normalized by Failure
-	// substring of the error, ignoring case, or a label's value, or a prefix of the id
+	// substring of the error (ignoring case), value of a label, or prefix of the id
 	Text                   string
 	Statuses               []string
 	Labels                 map[string]string // all must match
 	CreatedFrom, CreatedTo int64             // from inclusive, to exclusive
 	EndedFrom, EndedTo     int64             // same for the end time; selects ended tasks only
-	// same for the milliseconds from creation to end; selects ended tasks only
+	// milliseconds from creation to end; from inclusive, to exclusive; selects ended tasks only
 	LastedFrom, LastedTo int64
 	Paused               *bool
 	Waits                flow.WaitKinds // waits of any of these kinds
-	Queued               string         // a service: only tasks with jobs in its queue
-	// only tasks behind this spot in list order; the task there may be gone
+	Queued               string         // a service; selects only tasks with jobs in its queue
+	// only tasks behind this position in list order; the task at the position may be gone
 	Before Spot
-	// only tasks up to and including this spot; not with ByUpdate
+	// only tasks up to and including this position; not with ByUpdate
 	Through       Spot
 	ByUpdate      bool // newest update first instead of newest creation
 	ByEnd         bool // newest end first; selects ended tasks only
 	Oldest        bool // oldest first instead; not with ByUpdate
 	Offset, Limit int
-	Most          int // limit of counting; 0 = none
+	Most          int // limit of counting; 0 means none
 }
 
-// OfFlows reports whether the filter names flows.
+// OfFlows reports whether the filter selects particular flows.
 func (f *TaskFilter) OfFlows() bool { return f.FlowID != "" || f.FlowSlug != "" || len(f.FlowIDs) > 0 }
 
-// Indexed returns the filter without the conditions that no index serves, and reports whether there
-// were any. Each task that the wider filter selects has to be read to check those conditions. A
-// caller that lists by them bounds the number of reads with Through.
+// Indexed returns the filter without conditions that have no index, and reports whether there were
+// any. Each task of the wider filter must be read to check these conditions. So callers bound the
+// number of reads with Through.
 func (f TaskFilter) Indexed() (wider TaskFilter, searches bool) {
 	wider = f
 	wider.Text, wider.Failure, wider.Node, wider.Version, wider.LastedFrom, wider.LastedTo = "", "", "", 0, 0, 0
@@ -326,19 +325,19 @@ func (f TaskFilter) Indexed() (wider TaskFilter, searches bool) {
 // Spot is a position of a task in list order.
 type Spot struct {
 	CreatedAt int64  // end time for lists by end
-	ID        string // "" = no position
+	ID        string // "" means no position
 }
 
 // By selects the property that tasks are counted by.
 type By struct {
 	Flow  bool   // id of the flow
-	Label string // value of this label; "" = not by label. Tasks without the label count as ""
+	Label string // count by this label; "" means no label. Tasks without the label count as ""
 }
 
-// Group is the number of tasks with one value.
+// Group is the count of tasks with one value.
 type Group struct {
 	Count int
-	More  bool // there may be more
+	More  bool // there may be more tasks than counted
 }
 
 // Queue reads the jobs that wait for pollers. Commits create and end the rows.
@@ -349,7 +348,7 @@ type Queue interface {
 	// QueueFor returns waiting rows of a service that a poller may take, in the same order.
 	QueueFor(ctx context.Context, f QueueFilter, afterAt int64, afterTurn string, limit int) ([]QueueRow, error)
 	// QueueBefore counts the rows of the same service before a task's job, up to most. It returns
-	// ErrNotFound if the job does not wait.
+	// ErrNotFound if the job is not waiting.
 	QueueBefore(ctx context.Context, task, job string, most int) (int, error)
 	// QueueServices returns the services that have waiting rows, in order of name.
 	QueueServices(ctx context.Context) ([]string, error)
@@ -357,26 +356,26 @@ type Queue interface {
 	QueueDepth(ctx context.Context) (map[string]QueueStat, error)
 }
 
-// QueueRow is a job that waits for a poller or is held by one.
+// QueueRow is a job that waits for a poller, or that a poller has claimed.
 type QueueRow struct {
 	JobID, Task, Service string
 	EnqueuedAt           int64
 	Turn                 string   // order among jobs with the same EnqueuedAt; ASCII
-	Size                 int      // bytes sent to a poller
-	Labels               []string // labels that a poller needs, all of them; nil = none
+	Size                 int      // bytes to send to a poller
+	Labels               []string // labels that a poller must have; nil means none
 }
 
 // QueueFilter selects the jobs of a service that a poller may take.
 type QueueFilter struct {
 	Service string
-	FlowID  string   // only this flow; "" = all
+	FlowID  string   // id of the only flow; "" means all
 	Labels  []string // labels of the poller
 }
 
 // QueueStat is the state of a service's queue, for metrics.
 type QueueStat struct {
 	Waiting int
-	Tasks   int // number of tasks with these jobs
+	Tasks   int // number of tasks that have these jobs
 	Oldest  int64
 }
 
@@ -385,25 +384,24 @@ type Flows interface {
 	CreateFlow(ctx context.Context, f Flow) error // returns ErrDuplicate for a slug in use
 	Flow(ctx context.Context, id string) (*Flow, error)
 	FlowBySlug(ctx context.Context, slug string) (*Flow, error)
-	// ListFlows returns flows and their total number, newest first and without trial flows; limit 0
-	// = all.
+	// ListFlows returns flows and their total number, newest first and without trial flows. limit 0
+	// means all.
 	ListFlows(ctx context.Context, offset, limit int) ([]Flow, int, error)
 	// ListTried returns the trial flows created before a time, oldest first.
 	ListTried(ctx context.Context, before int64, limit int) ([]Flow, error)
-	// CreateVersion stores a version. Number 0 = the highest of the flow plus 1; numbers may
-	// repeat. It returns ErrNotFound if the flow does not exist.
+	// CreateVersion stores a version. Number 0 means the highest number of the flow plus 1; numbers
+	// may repeat. It returns ErrNotFound if the flow does not exist.
 	CreateVersion(ctx context.Context, v Version) error
 	Version(ctx context.Context, id string) (*Version, error)
-	// FindVersion returns a version by number. Number 0 = the highest published one; of equal
-	// numbers, the first created.
+	// FindVersion returns a version by number. Number 0 means the highest published one. Of equal
+	// numbers, it returns the first created.
 	FindVersion(ctx context.Context, flowID string, number int) (*Version, error)
 	// highest number first, without definitions
 	ListVersions(ctx context.Context, flowID string) ([]Version, error)
-	// DeleteFlow deletes up to limit tasks of a flow in any state, the newest first, with all their
-	// data, and returns how many. A result below limit means that the flow itself is deleted, too,
-	// with its versions; no task of it starts after that. Its schedules are deleted first.
-	// DeleteFlow returns ErrHeld if it waited too long for transactions that start tasks of the
-	// flow.
+	// DeleteFlow deletes up to limit tasks of a flow, the newest first, with all their data, and
+	// returns how many. A result below limit means that the flow and its versions are deleted too.
+	// Schedules of the flow are deleted first. It returns ErrHeld if it waited too long for
+	// transactions that start tasks of the flow.
 	DeleteFlow(ctx context.Context, id string, limit int) (tasks int, err error)
 }
 
@@ -411,7 +409,7 @@ type Flows interface {
 type Flow struct {
 	ID, Slug, Name, Description string // Slug may be ""
 	CreatedAt                   int64
-	// a trial flow: it exists for one task of an unpublished definition
+	// a trial flow, which exists for one task of an unpublished definition
 	Tried bool
 }
 
@@ -423,19 +421,19 @@ type Version struct {
 	ID, FlowID string
 	Number     int
 	Definition []byte // JSON text as given, byte for byte
-	Status     string // any text; only "published" has a meaning
-	Hash       string // hash of the definition; "" if not needed
+	Status     string // any text; only "published" has a special meaning
+	Hash       string // hash of the definition; "" if unused
 	CreatedAt  int64
 }
 
 // Workers stores the registered workers across restarts.
 type Workers interface {
 	PutWorker(ctx context.Context, w Worker) error // upsert by ID
-	// TouchWorkers stores heartbeats. Times only move forward, because members may receive the
+	// TouchWorkers stores heartbeats. It never moves times back, because members may receive the
 	// heartbeats of a worker in any order.
 	TouchWorkers(ctx context.Context, beats []Heartbeat) error
 	ListWorkers(ctx context.Context) ([]Worker, error) // in order of first registration
-	DeleteWorker(ctx context.Context, id string) error // deleting an unknown one is no error
+	DeleteWorker(ctx context.Context, id string) error // returns nil for an unknown id
 	DeleteWorkers(ctx context.Context, silentSince int64) (int, error)
 }
 
@@ -443,13 +441,13 @@ type Workers interface {
 type Worker struct {
 	ID, URL, Type string
 	Services      []string
-	Labels        []string // labels that it offers to jobs; nil = none
-	Secret        string   // sent with every call to it and never shown; "" = none
+	Labels        []string // labels of the worker, which jobs may require; nil means none
+	Secret        string   // secret sent with every call to the worker, never shown; "" means none
 	Load          int
 	LastHeartbeat int64
 	RegisteredAt  int64 // time of the first registration
-	JoinedAt      int64 // time of the last registration; 0 = unknown
-	PolledAt      int64 // time of its last poll; 0 = unknown
+	JoinedAt      int64 // time of the last registration; 0 means unknown
+	PolledAt      int64 // time of the last poll; 0 means unknown
 }
 
 // Heartbeat is a sign of life of a worker.
@@ -457,6 +455,6 @@ type Heartbeat struct {
 	ID   string
 	Load int
 	At   int64
-	// PolledAt is the time of the worker's last poll; 0 = none.
+	// PolledAt is the time of the worker's last poll; 0 means none.
 	PolledAt int64
 }

@@ -10,16 +10,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Streams stores the values that steps write to the named streams of their task while they run. The
-// values of a stream are numbered from 0, in order of storage.
+// Streams stores the values that running steps write to the named streams of their task. The values
+// of a stream are numbered from 0, in order of storage.
 type Streams interface {
-	// AppendStreams adds values to streams, in the given order. It skips values that their source
-	// numbered no higher than a stored value. The first result has an error per write: nil,
-	// ErrNotFound for an unknown task, or an error of the kind flow.Limit. Such a write stores none
-	// of its values.
+	// AppendStreams adds values to streams, in order. It skips values numbered no higher than a
+	// stored value of their source. The slice has an error for each write: nil, ErrNotFound for an
+	// unknown task, or an error of the kind flow.Limit. A failed write stores none of its values.
 	AppendStreams(ctx context.Context, writes []StreamWrite, most StreamLimits) ([]error, error)
-	// ReadStream returns rows of a stream in order, from the row with the value f.From on. A reader
-	// that has read up to a value has missed nothing before it.
+	// ReadStream returns rows of a stream in order, starting with the row that contains the value
+	// f.From. Values become visible in this order, so a reader misses none.
 	ReadStream(ctx context.Context, f StreamFilter) ([]StreamRow, error)
 	// StreamSizes returns the streams of a task in order of their names.
 	StreamSizes(ctx context.Context, task string) ([]StreamSize, error)
@@ -29,11 +28,11 @@ type Streams interface {
 type StreamWrite struct {
 	Task, Name string
 	StreamWriter
-	// Source identifies the sender that numbers the values of the stream from 1 up. Each delivery
-	// of an attempt is a new source. A function that is a flow is one source for the values that it
-	// writes between its steps, so a replay writes none twice.
+	// Source identifies the sender that numbers the values of the stream from 1. Each delivery of
+	// an attempt is a new source. A function flow is one source for the values that it writes
+	// between its steps, so a replay writes no value twice.
 	Source string
-	Number int64 // of the last value
+	Number int64 // number of the last value
 	At     int64 // Unix milliseconds
 	Values []json.RawMessage
 	Ends   bool // the writer has closed the stream
@@ -42,8 +41,8 @@ type StreamWrite struct {
 // StreamWriter is the part of a task that writes values.
 type StreamWriter struct {
 	Job  string // id of the attempt's job
-	Step string // step; "" for a function that is a flow, between its steps
-	Try  int    // number of the try within the attempt, from 1; 0 if there is only one
+	Step string // step; "" for values of a function flow between its steps
+	Try  int    // number of the try within the attempt, from 1; 0 if there is only one try
 }
 
 // StreamLimits limits the streams of a task.
@@ -53,7 +52,7 @@ type StreamLimits struct {
 	Bytes   int64 // bytes of all values
 }
 
-// OrDefault returns the limits with the usual ones in place of those that are 0 or less.
+// OrDefault returns the limits with defaults in place of values of 0 or less.
 func (l StreamLimits) OrDefault() StreamLimits {
 	return StreamLimits{Streams: cmp.Or(max(l.Streams, 0), 100), Values: cmp.Or(max(l.Values, 0), 1_000_000),
 		Bytes: cmp.Or(max(l.Bytes, 0), 64<<20)}
@@ -69,11 +68,11 @@ type StreamFilter struct {
 // StreamRow is a group of values as it is stored.
 type StreamRow struct {
 	Task, Name string
-	First      int64 // number of its first value in the stream
-	Last       int64 // number of its last value in the stream
+	First      int64 // number of the row's first value in the stream
+	Last       int64 // number of the row's last value in the stream
 	StreamWriter
 	Source  string
-	Number  int64 // number of its last value, counted by its source
+	Number  int64 // number of the last value, counted by its source
 	At      int64
 	Content []byte // a JSON array
 }
@@ -94,26 +93,26 @@ type StreamSize struct {
 	Name   string
 	Length int64 // number of values
 	Bytes  int64
-	Ended  bool // its writer has closed it
+	Ended  bool // the writer has closed the stream
 }
 
 // StreamTails is the state of streams in a store before values are added.
 type StreamTails struct {
 	Tasks   map[string]map[string]*StreamSize // by task and name; a missing entry means an unknown task
-	Sources map[StreamSource]int64            // highest number stored
+	Sources map[StreamSource]int64            // highest stored number
 	changed map[*StreamSize]string            // changed streams, with their tasks
 }
 
 // StreamSource identifies a source of values of a stream.
 type StreamSource struct{ Task, Name, Source string }
 
-// NewStreamTails returns the tails of no task.
+// NewStreamTails returns empty tails.
 func NewStreamTails() *StreamTails {
 	return &StreamTails{Tasks: map[string]map[string]*StreamSize{}, Sources: map[StreamSource]int64{},
 		changed: map[*StreamSize]string{}}
 }
 
-// AddTask notes a task without streams.
+// AddTask adds a task without streams, unless it is known.
 func (t *StreamTails) AddTask(task string) {
 	if t.Tasks[task] == nil {
 		t.Tasks[task] = map[string]*StreamSize{}
@@ -121,7 +120,7 @@ func (t *StreamTails) AddTask(task string) {
 }
 
 // Add returns the rows to store for writes, and an error for each write. It updates the tails as if
-// the rows were stored.
+// these rows were stored.
 func (t *StreamTails) Add(writes []StreamWrite, most StreamLimits) (rows []StreamRow, errs []error) {
 	errs = make([]error, len(writes))
 	for i := range writes {
@@ -133,7 +132,7 @@ func (t *StreamTails) Add(writes []StreamWrite, most StreamLimits) (rows []Strea
 	return rows, errs
 }
 
-// addWrite returns the row of a write; nil if there is nothing to add.
+// addWrite returns the row for a write, or nil if all values are stored already.
 func (t *StreamTails) addWrite(w *StreamWrite, most StreamLimits) (*StreamRow, error) {
 	streams, known := t.Tasks[w.Task]
 	if !known {
@@ -167,7 +166,7 @@ func (t *StreamTails) addWrite(w *StreamWrite, most StreamLimits) (*StreamRow, e
 	return row, nil
 }
 
-// valuesAfter returns the values with numbers above the given one.
+// valuesAfter returns the values of a write with numbers above the given one.
 func (w *StreamWrite) valuesAfter(number int64) []json.RawMessage {
 	first := w.Number - int64(len(w.Values)) + 1
 	return w.Values[min(max(number-first+1, 0), int64(len(w.Values))):]
@@ -189,7 +188,7 @@ func joinValues(values []json.RawMessage) []byte {
 	return append(b, ']')
 }
 
-// checkRoom returns an error if a stream of a task cannot take values.
+// checkRoom returns an error if the limits do not allow further values in a stream.
 func (l StreamLimits) checkRoom(streams map[string]*StreamSize, s *StreamSize, values, bytes int) error {
 	if streams[s.Name] == nil && len(streams) >= l.Streams {
 		return flow.Errorf(flow.Limit, "the task has %d streams, and no more are possible", len(streams))

@@ -8,21 +8,20 @@ type Tokens interface {
 	AddToken(ctx context.Context, t Token) error
 	// ListTokens returns all tokens in order of name.
 	ListTokens(ctx context.Context) ([]Token, error)
-	// UseToken records when a token was used, unless a later use is recorded or the token does not
-	// exist.
+	// UseToken records the last use of a token, unless a later use is recorded or the token does
+	// not exist.
 	UseToken(ctx context.Context, id string, at int64) error
 	DeleteToken(ctx context.Context, id string) error // returns ErrNotFound if there is none
 }
 
-// Token is an API token without its text. Only the hash is stored, from which the text cannot be
-// derived.
+// Token is an API token without its text. Only the hash of the text is stored.
 type Token struct {
 	ID         string
 	Name       string
-	Role       string // a role of the API
+	Role       string // role of the API
 	Hash       []byte // SHA-256 of the text
 	CreatedAt  int64
 	CreatedBy  string
-	ExpiresAt  int64 // 0 = never
-	LastUsedAt int64 // 0 = never used
+	ExpiresAt  int64 // 0 means never
+	LastUsedAt int64 // 0 means never used
 }

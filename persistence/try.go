@@ -16,13 +16,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// statusTried is the status of an unpublished version. It has a trial flow of its own, which no
-// list shows.
+// statusTried is the status of an unpublished version, which has a trial flow of its own. No list
+// shows trial flows.
 const statusTried = "tried"
 
-// Try compiles a definition as Publish does and stores it for one task, as the only version of a
-// trial flow. Published flows and their schedules are not changed. Equal keys mean the same trial
-// flow; another definition with the same key is a conflict. Key "" is unique.
+// Try compiles a definition as Publish does and stores it as the only version of a trial flow, for
+// one task. Published flows and schedules are not changed. Equal keys mean the same trial flow;
+// another definition with the same key is a conflict. Key "" is unique.
 func Try(ctx context.Context, store Flows, p Publication, key string) (v *Version, warnings definition.Problems, err error) {
 	ready, problems, err := Prepare(ctx, store, p)
 	switch {
@@ -48,19 +48,20 @@ func Try(ctx context.Context, store Flows, p Publication, key string) (v *Versio
 	return v, problems, err
 }
 
-// triedPrefix begins the ids of trial flows; ids of published flows begin differently.
+// triedPrefix begins the ids of trial flows. Ids of published flows begin differently.
 const triedPrefix = "try-"
 
 // IsTried reports whether the id is that of a trial flow.
 func IsTried(id string) bool { return strings.HasPrefix(id, triedPrefix) }
 
-// triedID returns the id of a trial flow; people can recognize the slug in it.
+// triedID returns the id of a trial flow, which contains the slug for readability.
 func triedID(slug, key string) string {
 	sum := sha256.Sum256([]byte(slug + "\n" + key))
 	return fmt.Sprintf(triedPrefix+"%s-%s", cmp.Or(slug[:min(len(slug), 64)], "flow"), hex.EncodeToString(sum[:8]))
 }
 
-// sameTry returns the version tried before with the same key, if its definition is equal.
+// sameTry returns the existing version with the same key. It returns a conflict if its definition
+// differs.
 func sameTry(ctx context.Context, store Flows, v *Version) (*Version, error) {
 	before, err := store.Version(ctx, v.ID)
 	if err == nil && before.Hash != v.Hash {

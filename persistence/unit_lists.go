@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// unitLists caches the most recently read units of visits that are over. These never change, so
-// several readers may share a list.
+// unitLists caches recently read units of visits that have ended. These lists never change, so
+// several readers may share one.
 type unitLists struct {
 	mu   sync.Mutex
 	kept *lru.Cache[*flow.UnitList]
 }
 
-// maxListBytes bounds the memory of cached lists, and unitCost is the memory of a unit beside its
-// values.
+// maxListBytes bounds the memory of cached lists. unitCost is the memory of a unit in addition to
+// its values.
 const (
 	maxListBytes = 64 << 20
 	unitCost     = 100

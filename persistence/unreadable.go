@@ -11,11 +11,11 @@ import (
 // version.
 var ErrUnreadable = errors.New("the task cannot be read")
 
-// Readable reports whether State is complete. Otherwise it has only the data of the task's row.
+// Readable reports whether State is complete. If not, State has only the data of the task's row.
 func (v *View) Readable() bool { return v.Unreadable == nil }
 
-// outlineView returns a view of an unreadable task for callers that show many tasks: one such task
-// must not hide the others.
+// outlineView returns a view of an unreadable task. Callers that list many tasks use it, so that
+// one unreadable task does not hide the others.
 func (r *Reader) outlineView(ctx context.Context, rec *Record, why error) *View {
 	plan, err := r.Plan(ctx, rec.VersionID)
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Reader) outlineView(ctx context.Context, rec *Record, why error) *View 
 	return v
 }
 
-// OutlineOf returns the state of a task with the data of its row only.
+// OutlineOf returns a state of a task that has only the data of its row.
 func OutlineOf(row *TaskRow, plan *flow.Plan) *flow.State {
 	return flow.Outline{
 		Task: row.ID, Version: row.VersionID, Status: flow.TaskStatus(row.Status), Cursor: row.Cursor, LastAction: row.LastAction,
@@ -41,7 +41,7 @@ func newUnreadableError(task string, why error) error {
 	return &unreadableError{flow.Errorf(flow.Conflict, "task %s: %v; it can be canceled", task, why), why}
 }
 
-// unreadableError shows callers the text of flowError and keeps the cause.
+// unreadableError has the text of flowError and also unwraps to the cause.
 type unreadableError struct {
 	flowError *flow.Error
 	cause     error

@@ -4,7 +4,7 @@ import "context"
 
 // Views stores saved views of the task list.
 type Views interface {
-	// SetView stores a view and replaces the one with the same name.
+	// SetView stores a view and replaces a view with the same name.
 	SetView(ctx context.Context, v SavedView) error
 	// ListViews returns all views in order of name.
 	ListViews(ctx context.Context) ([]SavedView, error)
@@ -14,7 +14,7 @@ type Views interface {
 // SavedView is a named query of the task list.
 type SavedView struct {
 	Name      string
-	Query     string // query of the page of tasks
+	Query     string // query of the task list page
 	UpdatedAt int64
 	UpdatedBy string
 }

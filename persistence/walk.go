@@ -10,16 +10,15 @@ import (
 )
 
 // journalWalk is one pass of a walker through a task's journal. It begins at the checkpoint before
-// the requested position, and skips to a later checkpoint wherever nothing concerns the walker. So
-// a page of a long history costs as much as the page and the size of the task's state, independent
-// of the length of the history.
+// the requested position, and skips checkpoints while the walker is idle. So the cost of a page
+// does not depend on the length of the history.
 type journalWalk struct {
 	r           *Reader
 	task        string
 	plan        *flow.Plan
-	marks       []int64 // rows with a checkpoint
-	next        int     // index of the next mark ahead
-	at          int64   // last row applied
+	marks       []int64 // sequence numbers of the rows with a checkpoint
+	next        int     // index of the next mark
+	at          int64   // sequence number of the last applied row
 	w           flow.Walker
 	eventBuffer []flow.Event // reused for the events of a row
 }
@@ -30,8 +29,8 @@ func (r *Reader) Walk(ctx context.Context, task string, from int64, w flow.Walke
 	return r.walkJournal(ctx, task, w, func(x *journalWalk) error { return x.beginAt(ctx, from) })
 }
 
-// Find passes a task's journal to a walker that looks for one thing, as Walk does. It starts at the
-// last checkpoint before which nothing concerns the walker.
+// Find passes a task's journal to a walker that looks for one event. It starts at the last
+// checkpoint before which the walker is idle.
 func (r *Reader) Find(ctx context.Context, task string, w flow.Walker) error {
 	return r.walkJournal(ctx, task, w, func(x *journalWalk) error { return x.beginLate(ctx) })
 }
@@ -58,11 +57,10 @@ func (r *Reader) walkJournal(ctx context.Context, task string, w flow.Walker, be
 	})
 }
 
-// beginLate starts at the last checkpoint before which nothing concerns the walker. The thing is
-// more often near the end than near the beginning, so the search doubles its steps from the end and
-// then halves them.
+// beginLate starts at the last checkpoint before which the walker is idle. The search doubles its
+// steps from the end and then halves them, because the wanted event is usually near the end.
 func (x *journalWalk) beginLate(ctx context.Context) error {
-	low, high := 0, len(x.marks) // the walker is idle before low and not idle from high on
+	low, high := 0, len(x.marks) // the walker is idle before low, and not idle from high on
 	var found *flow.State
 	probe := func(mark int) error {
 		s, err := x.checkpointState(ctx, mark)
@@ -111,7 +109,7 @@ func (x *journalWalk) beginAt(ctx context.Context, from int64) error {
 	return nil
 }
 
-// markFrom returns the index of the first checkpoint at or behind a row.
+// markFrom returns the index of the first checkpoint at or after a row.
 func (x *journalWalk) markFrom(row int64) int {
 	return sort.Search(len(x.marks), func(i int) bool { return x.marks[i] >= row })
 }
@@ -132,8 +130,8 @@ func (x *journalWalk) checkpointState(ctx context.Context, mark int) (*flow.Stat
 	return s, nil
 }
 
-// nearby is the number of parts to read before looking further ahead, because the rows of a page
-// are usually near each other.
+// nearby is the number of parts to read before skipping ahead, because the rows of a page are
+// usually near each other.
 const nearby = 2
 
 func (x *journalWalk) runWalk(ctx context.Context) error {
@@ -152,8 +150,8 @@ func (x *journalWalk) runWalk(ctx context.Context) error {
 	return nil
 }
 
-// skipIdle moves to the last checkpoint before which nothing concerns the walker. It doubles the
-// distance with each idle checkpoint and then halves it.
+// skipIdle moves to the last checkpoint before which the walker is idle. It doubles the distance
+// after each idle checkpoint and then halves it.
 func (x *journalWalk) skipIdle(ctx context.Context) error {
 	if x.w.Busy() {
 		return nil
@@ -193,7 +191,7 @@ func (x *journalWalk) skipIdle(ctx context.Context) error {
 	return nil
 }
 
-// firstRows is the number of rows in the first read; a short page needs no more.
+// firstRows is the number of rows in the first read, which is enough for a short page.
 const firstRows = 64
 
 // readOn reads the rows up to the next checkpoint or the end of the journal.

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// approvalStore lists approvals.
+// approvalStore reads approvals.
 type approvalStore struct{ *database }
 
 func (l *rowArray) addApproval(c *persistence.Commit, r *persistence.ApprovalRow) {

@@ -12,8 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// begin writes the first row of a task. It locks the version, so a deletion of its flow waits for
-// it.
+// begin writes the first row of a task. It locks the version, so that a deletion of the flow waits.
 const begin = `WITH version AS MATERIALIZED (SELECT id FROM troupe.flow_versions WHERE id = $2::text FOR KEY SHARE),
 created AS (
 	INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, settled_at, resting, shard, status, cursor, body_hash, labels, params)
@@ -23,16 +22,16 @@ appended AS (INSERT INTO troupe.task_events (task, seq, at, events) SELECT troup
 slept AS (INSERT INTO troupe.wakes (task, due, shard) SELECT id, $4::bigint, $5::smallint FROM created)
 SELECT EXISTS (SELECT FROM version), EXISTS (SELECT FROM created)`
 
-// beginAsking writes the permits that a task asks for before it starts.
+// beginAsking writes the permits that a task requests before it starts.
 const beginAsking = `INSERT INTO troupe.permits (task, holder, key, shard, most, per_ms, when_full, urgency, fair, asked_at, turn)
 	VALUES ($1::text, $2::text, $3::text, $4::smallint, $5::bigint, $6::bigint, $7::text, $8::bigint, $9::text, $10::bigint, $11::text)`
 
-// Begin writes the first row of a task within a transaction on the store's database. The task is at
-// rest and due at its creation time. It exists if and only if that transaction commits. The owner
-// of its shard then wakes it like any other task. No fence is needed, because no member can own a
-// task that does not exist yet. If the task exists already, Begin returns it and writes nothing.
+// Begin writes the first row of a task within a transaction on the store's database. The task
+// exists if and only if that transaction commits. It is at rest and due at its creation time, so
+// the owner of its shard wakes it. No fence is needed, because no member can own a task that does
+// not exist yet. If the task exists already, Begin returns it and writes nothing.
 //
-// Begin returns ErrNoVersion if the version does not exist (any more).
+// Begin returns ErrNoVersion if the version does not exist.
 func Begin(ctx context.Context, in persistence.Store, tx pgx.Tx, c *persistence.Commit) (there *persistence.TaskRow, err error) {
 	s, ok := in.(*store)
 	if !ok {
@@ -78,7 +77,8 @@ const (
 	noPrivilege     = "42501"
 )
 
-// explainTxError explains errors that mean that Troupe's tables cannot be used in the transaction.
+// explainTxError adds advice to errors that mean that Troupe's tables cannot be used in the
+// transaction.
 func (s *database) explainTxError(err error) error {
 	e := new(pgconn.PgError)
 	if !errors.As(err, &e) {

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Commit expects that the whole batch can be written, and sends one statement that writes all or
-// nothing. Only in the rare other case it examines each commit by itself.
+// Commit first sends one statement that writes the whole batch or nothing. Only if nothing was
+// written, it tries the commits in smaller groups.
 func (s journalStore) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	answers := make([]error, len(batch))
 	if len(batch) == 0 {
@@ -24,7 +24,7 @@ func (s journalStore) Commit(ctx context.Context, incarnation string, batch []pe
 	b := batchWriter{store: s.database, incarnation: incarnation}
 	err := s.lanes.withConn(ctx, func(lane *pgxpool.Conn) error {
 		b.conn = lane.Conn()
-		b.at = s.memory.beginBatch(time.Now()) // the era of this connection, or of a later one
+		b.at = s.memory.beginBatch(time.Now()) // the era of this connection, or a later one
 		written, err := b.writeWhole(ctx, batch, answers)
 		if err == nil && !written || isConflict(err) {
 			return b.writeSeparately(ctx, batch, answers)
@@ -45,7 +45,7 @@ type batchWriter struct {
 	conn        *pgx.Conn
 	incarnation string
 	at          batchMoment
-	repeated    bool // new tasks of the batch may exist already
+	repeated    bool // new tasks of the batch may exist already, because the batch was sent before
 }
 
 // writeWhole writes a batch with one statement, or in one transaction if it has checkpoints in
@@ -61,15 +61,16 @@ func (b *batchWriter) writeWhole(ctx context.Context, batch []persistence.Commit
 	return written, err
 }
 
-// isConflict reports whether a new task or a journal row exists already. Nothing was written.
+// isConflict reports whether an error means that a new task or a journal row exists already. In
+// this case nothing was written.
 func isConflict(err error) bool {
 	e := new(pgconn.PgError)
 	return errors.As(err, &e) && e.Code == uniqueViolation
 }
 
 // writeBatch returns false if nothing was written: the member is fenced, the era has changed, or a
-// commit cannot be written. In a repeated batch an existing task does not count as a failure; its
-// result is ErrExists.
+// commit cannot be written. In a repeated batch, an existing task is no failure; its result is
+// ErrExists.
 func (b *batchWriter) writeBatch(ctx context.Context, batch []persistence.Commit, answers []error) (bool, error) {
 	p := parcels.Get().(*packedBatch)
 	defer p.returnToPool()
@@ -109,8 +110,8 @@ func (b *batchWriter) writeBatch(ctx context.Context, batch []persistence.Commit
 // binaryFormat is the format of all parameters and columns.
 var binaryFormat = []int16{pgx.BinaryFormatCode}
 
-// writeSeparately writes all commits that can be written, in one transaction, during which no new
-// era begins.
+// writeSeparately writes all commits that can be written in one transaction. Its lock on the member
+// prevents a new era meanwhile.
 func (b *batchWriter) writeSeparately(ctx context.Context, batch []persistence.Commit, answers []error) error {
 	b.repeated = true
 	return pgx.BeginFunc(ctx, b.conn, func(tx pgx.Tx) error {
@@ -129,8 +130,8 @@ func (b *batchWriter) writeSeparately(ctx context.Context, batch []persistence.C
 	})
 }
 
-// writeHalves writes a batch as a whole or else its halves, down to single commits, whose results
-// it sets.
+// writeHalves writes a batch as a whole, or else its halves, down to single commits. It sets the
+// results of the commits.
 func (b *batchWriter) writeHalves(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) error {
 	written, err := b.tryWrite(ctx, tx, batch, answers)
 	if written || err != nil {
@@ -147,8 +148,8 @@ func (b *batchWriter) writeHalves(ctx context.Context, tx pgx.Tx, batch []persis
 	return b.writeHalves(ctx, tx, batch[middle:], answers[middle:])
 }
 
-// tryWrite tries to write a batch in a savepoint, and leaves the transaction unchanged on a
-// conflict.
+// tryWrite tries to write a batch in a savepoint. On a conflict it leaves the transaction
+// unchanged.
 func (b *batchWriter) tryWrite(ctx context.Context, tx pgx.Tx, batch []persistence.Commit, answers []error) (written bool, err error) {
 	err = pgx.BeginFunc(ctx, tx, func(pgx.Tx) (err error) {
 		written, err = b.writeBatch(ctx, batch, answers)

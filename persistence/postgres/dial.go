@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// connectTime limits the time for making a connection. A connection begun while the network is
-	// down is answered late or never, and takes a place in its pool meanwhile.
+	// connectTime limits the time for a new connection. A connection that begins while the network
+	// is down may never be answered, and takes a place in its pool.
 	connectTime = 5 * time.Second
 	// deafTime is how long sent data may stay unacknowledged before the connection counts as dead.
-	// The server's kernel acknowledges it, even for a server that is slow or frozen.
+	// The kernel of the server acknowledges data even if PostgreSQL is slow or frozen.
 	deafTime = 5 * time.Second
-	// pingTime is how long an idle connection may take to answer before another one is used.
+	// pingTime is how long an idle connection may take to answer before another connection is used.
 	pingTime = 2 * time.Second
 )
 
-// configureTimeouts makes dead connections fail. Without it nothing would report them, and a caller
-// would wait for its whole timeout.
+// configureTimeouts makes dead connections fail. Without these timeouts, a caller would wait for
+// its whole own timeout.
 func configureTimeouts(config *pgxpool.Config) {
-	if config.ConnConfig.ConnectTimeout == 0 { // a DSN may set its own
+	if config.ConnConfig.ConnectTimeout == 0 { // a DSN may set its own timeout
 		config.ConnConfig.ConnectTimeout = connectTime
 	}
 	config.PingTimeout = pingTime

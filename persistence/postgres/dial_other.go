@@ -4,6 +4,6 @@ package postgres
 
 import "syscall"
 
-// setUserTimeout does nothing: here the kernel takes its own time to notice that data does not
-// arrive.
+// setUserTimeout does nothing, because this system has no such option. The kernel uses its default
+// timeout.
 func setUserTimeout(string, string, syscall.RawConn) error { return nil }

@@ -12,10 +12,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// externalStore finds outstanding external jobs.
+// externalStore reads external work.
 type externalStore struct{ *database }
 
-// addExternals skips externals that one commit both tracks and untracks, as addJobs does.
+// addExternals adds the changes of a commit to externals. It skips externals that the same commit
+// both tracks and untracks.
 func (p *packedBatch) addExternals(c *persistence.Commit) {
 	tracks := map[persistence.ExternalID]bool{}
 	for _, r := range c.Externals.Tracked(c.Task) {
@@ -73,11 +74,11 @@ func (s externalStore) ExternalsOf(ctx context.Context, task string) ([]persiste
 		"SELECT "+externalColumns+" FROM troupe.externals WHERE task = $1 ORDER BY job, n", task)
 }
 
-// mayNote fails with a division by zero if the member may not write, which aborts everything sent
-// with it. Fencing the member waits until the transaction has ended.
+// mayNote fails with a division by zero if the member may not write, which aborts the whole
+// transaction. A fence waits until the transaction has ended.
 const mayNote = "SELECT 1 / count(*) FROM (" + lockMember + "SHARE) AS living"
 
-// NoteExternals writes all notes with one statement, and deletes externals that are gone with
+// NoteExternals writes all notes with one statement, and deletes the externals that are gone with
 // another.
 func (s externalStore) NoteExternals(ctx context.Context, incarnation string, notes []persistence.ExternalNote) error {
 	var gone, kept noteColumns

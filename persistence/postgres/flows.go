@@ -10,13 +10,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// flowStore keeps flows and their versions.
+// flowStore stores flows and their versions.
 type flowStore struct{ *database }
 
 const (
 	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at, tried FROM troupe.flows "
 	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM troupe.flow_versions "
-	// versionsQuery reads many versions, without definitions, because these may be large.
+	// versionsQuery reads versions without their definitions, which may be large.
 	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM troupe.flow_versions "
 )
 
@@ -51,14 +51,14 @@ func (s flowStore) ListTried(ctx context.Context, before int64, limit int) ([]pe
 		flowQuery+"WHERE tried AND created_at < $1 ORDER BY created_at, n LIMIT $2", before, limit)
 }
 
-// lockVersions takes the lock that publishing a version of a flow and deleting the flow need.
+// lockVersions takes the advisory lock for publishing a version or deleting the flow.
 const lockVersions = "SELECT pg_advisory_xact_lock(hashtextextended($1, $2))"
 
-// publishing is the name of that lock.
+// publishing is the name of the lock for versions.
 const publishing = "publish"
 
-// CreateVersion takes the lock in a statement of its own, so that the next statement sees the
-// version numbers of the previous lock holder.
+// CreateVersion takes the lock in a separate statement, so that the next statement sees the
+// versions of the previous lock holder.
 func (s flowStore) CreateVersion(ctx context.Context, v persistence.Version) error {
 	var batch pgx.Batch
 	batch.Queue(lockVersions, v.FlowID, s.schema.lockID(publishing))

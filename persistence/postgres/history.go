@@ -12,40 +12,40 @@ import (
 )
 
 // historyChecker remembers confirmed writes of this process and looks for them on every new
-// connection. If they are missing, or the server is a different one, the store's history has ended.
-// Then a new history begins on that very connection, before anything else is sent over it. So no
-// member writes to a server with knowledge from another one.
+// connection. If they are missing, or the server is different, the store's history has ended. Then
+// it begins a new history on that connection before anything else is sent. So no member writes to a
+// server based on the state of another one.
 type historyChecker struct {
 	confirmedWrites
 
 	begins sync.Mutex // held while a new history begins
 
 	mu              sync.Mutex
-	connected       bool            // there was a connection before
+	connected       bool            // a connection was opened before
 	from            serverOrigin    // origin of the connections that may be used
-	histories       map[string]bool // histories that the store had so far
+	histories       map[string]bool // all histories of the store that this process has seen
 	takeover        *persistence.Takeover
-	takeoverHistory string // history that the takeover led to
+	takeoverHistory string // history that began after the takeover
 }
 
 // confirmedWrites holds the last confirmed writes. A stored lease renewal proves all writes that
-// were confirmed before it was sent, because a server loses only the end of its log.
+// were confirmed before the renewal was sent, because a server only loses the end of its log.
 type confirmedWrites struct {
 	mu          sync.Mutex
-	incarnation string // incarnation of the last renewal; "" = none
+	incarnation string // incarnation of the last renewal; "" means none
 	renewals    int64
-	commits     []confirmedCommit // one of each batch since that renewal was sent
+	commits     []confirmedCommit // one commit of each batch since the last renewal was sent
 	n           int64             // number of commits so far
 }
 
-// confirmedCommit is a row of a journal. It proves nothing in a later era, because the task may
-// have been deleted with its flow.
+// confirmedCommit is a row of a journal that the store has confirmed. It is no proof in a later
+// era, because the task may have been deleted with its flow.
 type confirmedCommit struct {
 	n, seq, era int64
 	task        string
 }
 
-// mostEvidence is the number of commits remembered, the last ones.
+// mostEvidence is the number of last commits that are remembered.
 const mostEvidence = 256
 
 // recordBatch remembers one row of a confirmed batch.
@@ -64,7 +64,7 @@ func (e *confirmedWrites) recordBatch(batch []persistence.Commit, answers []erro
 	}
 }
 
-// renewalMark returns the mark for recordRenewal, taken before the renewal is sent.
+// renewalMark returns the current mark for recordRenewal. Call it before the renewal is sent.
 func (e *confirmedWrites) renewalMark() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,14 +81,14 @@ func (e *confirmedWrites) recordRenewal(incarnation string, renewals, before int
 	}
 }
 
-// forgetAll drops all evidence, because it belongs to an ended history or member.
+// forgetAll drops all remembered writes when their history or member has ended.
 func (e *confirmedWrites) forgetAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.incarnation, e.renewals, e.commits = "", 0, nil
 }
 
-// queryParams returns the evidence as parameters of a query.
+// queryParams returns the remembered writes as parameters of a query.
 func (e *confirmedWrites) queryParams() (incarnation string, renewals int64, tasks []string, seqs, eras []int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,8 +99,8 @@ func (e *confirmedWrites) queryParams() (incarnation string, renewals int64, tas
 	return e.incarnation, e.renewals, tasks, seqs, eras
 }
 
-// Queries for the store's history and whether some evidence is missing. The second one also looks
-// for commits, which has to wait if the journal is locked.
+// lookForLease and lookForCommits read the store's history and whether remembered writes are
+// missing. lookForCommits also reads commits, so it waits if the journal is locked.
 const (
 	lookForLease   = `SELECT c.history, $1 <> '' AND NOT EXISTS (SELECT FROM troupe.leases WHERE incarnation = $1 AND renewals >= $2)`
 	lookForCommits = lookForLease +
@@ -109,7 +109,7 @@ const (
 	inCluster = ` FROM troupe.cluster c`
 )
 
-// readHistory runs the query for the evidence.
+// readHistory reads the store's history, and whether remembered writes are missing.
 func (s *database) readHistory(ctx context.Context, conn *pgx.Conn, commits bool) (history string, lost bool, err error) {
 	incarnation, renewals, tasks, seqs, eras := s.witness.queryParams()
 	query, args := lookForLease, []any{incarnation, renewals}
@@ -122,8 +122,8 @@ func (s *database) readHistory(ctx context.Context, conn *pgx.Conn, commits bool
 	return history, lost, err
 }
 
-// checkConnection checks a new connection before it is used. Connections for leases do not wait for
-// the journal, unless the server is a different one.
+// checkConnection checks a new connection before use. Connections for leases do not wait for the
+// journal, unless the server is different.
 func (s *database) checkConnection(ctx context.Context, conn *pgx.Conn, commits bool) error {
 	w, o := &s.witness, originOfConn(conn.PgConn())
 	history, lost, err := s.readHistory(ctx, conn, commits)
@@ -136,13 +136,13 @@ func (s *database) checkConnection(ctx context.Context, conn *pgx.Conn, commits 
 	}
 	w.begins.Lock()
 	defer w.begins.Unlock()
-	// another connection may have reached the server meanwhile
+	// another connection may have been checked meanwhile
 	history, lost, err = s.readHistory(ctx, conn, true)
 	if err != nil || w.isExpected(o, history, lost) {
 		return err
 	}
 	cause := w.describeCause(serverOf(conn.PgConn()), o)
-	if w.knowsHistory(history) { // else another member has begun it for the same reason
+	if w.knowsHistory(history) { // else another member has begun the history for the same reason
 		if err := s.beginHistory(ctx, conn, history, 0); err != nil {
 			return fmt.Errorf("begin another history: %w", err)
 		}
@@ -157,8 +157,8 @@ func (s *database) checkConnection(ctx context.Context, conn *pgx.Conn, commits 
 	return nil
 }
 
-// isExpected reports whether a new connection leads to the same server as before and no evidence is
-// missing there. The first connection is always expected.
+// isExpected reports whether a new connection leads to the same server as before, with no
+// remembered write missing. The first connection is always expected.
 func (w *historyChecker) isExpected(o serverOrigin, history string, lost bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,8 +180,8 @@ func (w *historyChecker) renewedIn(p persistence.Pulse, incarnation string, befo
 	w.addHistory(p.History)
 }
 
-// addHistory remembers a history. A new one begins only when the store goes back in time, so they
-// are few.
+// addHistory remembers a history. There are only a few, because a new one begins only when the
+// store goes back in time.
 func (w *historyChecker) addHistory(history string) {
 	if w.histories == nil {
 		w.histories = map[string]bool{}
@@ -189,7 +189,7 @@ func (w *historyChecker) addHistory(history string) {
 	w.histories[history] = true
 }
 
-// knowsHistory reports whether the store had a history before.
+// knowsHistory reports whether this process has seen a history.
 func (w *historyChecker) knowsHistory(history string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -210,7 +210,7 @@ func (w *historyChecker) describeCause(server string, o serverOrigin) string {
 	return "something that was confirmed is not there"
 }
 
-// recordHistory records that a new history began.
+// recordHistory records that a new history began on a server.
 func (w *historyChecker) recordHistory(o serverOrigin, history string, t *persistence.Takeover) {
 	w.forgetAll()
 	w.mu.Lock()
@@ -219,14 +219,14 @@ func (w *historyChecker) recordHistory(o serverOrigin, history string, t *persis
 	w.from, w.takeoverHistory, w.takeover = o, history, t
 }
 
-// leadsThere reports whether a connection leads to the server of the newest connection.
+// leadsThere reports whether a connection leads to the server of the newest checked connection.
 func (w *historyChecker) leadsThere(conn *pgx.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return originOfConn(conn.PgConn()) == w.from
 }
 
-// takeoverTo returns the change of the server that led to a history; nil = this process has seen
+// takeoverTo returns the change of the server that led to a history; nil if this process has seen
 // none.
 func (w *historyChecker) takeoverTo(history string) *persistence.Takeover {
 	w.mu.Lock()
@@ -245,8 +245,8 @@ func (s *database) BeginHistory(ctx context.Context, known string, kept int64) e
 	}))
 }
 
-// beginHistory locks members as joins, batches and deletions of flows do, so none of these is in
-// progress when the members end.
+// beginHistory begins a new history. It locks members as joins, batches and deletions of flows do,
+// so none of these is in progress when the members end.
 func (s *database) beginHistory(ctx context.Context, conn *pgx.Conn, known string, kept int64) error {
 	const begins = "EXISTS (SELECT FROM troupe.cluster WHERE history = $1)"
 	var batch pgx.Batch

@@ -7,10 +7,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// holdStore keeps which tasks use which objects of the payload store.
+// holdStore stores which tasks refer to which objects of other tasks.
 type holdStore struct{ *database }
 
-// Hold makes a deletion of the other task wait until the holds are stored.
+// Hold locks the other task, so that its deletion waits until the holds are stored.
 func (s holdStore) Hold(ctx context.Context, task, from string, at int64, objects []persistence.Object) error {
 	owners, names := make([]string, len(objects)), make([]string, len(objects))
 	for i, o := range objects {

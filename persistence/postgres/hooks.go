@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// hookStore keeps hooks and their deliveries.
+// hookStore stores hooks and their deliveries.
 type hookStore struct{ *database }
 
 func (s hookStore) PutHook(ctx context.Context, h persistence.Hook) error {
@@ -59,7 +59,7 @@ func (s hookStore) BeginDelivery(ctx context.Context, d persistence.Delivery) (*
 		}
 		known, err := readFirst(ctx, s.database, "read a delivery", listing.ScanDelivery,
 			"SELECT "+listing.DeliveryColumns+" FROM troupe.deliveries WHERE hook = $1 AND id = $2", d.Hook, d.ID)
-		if !errors.Is(err, persistence.ErrNotFound) { // it may have been deleted in between
+		if !errors.Is(err, persistence.ErrNotFound) { // the hook may have gone in between
 			return known, err
 		}
 	}

@@ -12,8 +12,8 @@ import (
 // originTimeout limits the query for a server's origin when a setting names several servers.
 const originTimeout = time.Second
 
-// hostList holds the servers of a setting in its order, each with the ways to reach it (with TLS,
-// without).
+// hostList holds the servers of a setting in order. Each server has its connection variants, with
+// and without TLS.
 type hostList [][]*pgconn.FallbackConfig
 
 // hostsOf returns the servers of a setting.
@@ -33,8 +33,8 @@ func hostsOf(config *pgconn.Config) (all hostList) {
 }
 
 // preferPrimary makes a connection try the primary first if a setting names several servers. It
-// asks all of them at once. So an old primary that has come back is recognized before anything is
-// written to it, and a server that does not answer delays a connection by at most originTimeout.
+// asks all servers at once. So an old primary is recognized before anything is written to it, and a
+// silent server delays a connection by at most originTimeout.
 func (g *serverGuard) preferPrimary(ctx context.Context, config *pgx.ConnConfig) error {
 	all := hostsOf(&config.Config)
 	if len(all) < 2 {
@@ -71,8 +71,8 @@ func (g *serverGuard) preferPrimary(ctx context.Context, config *pgx.ConnConfig)
 	return nil
 }
 
-// learnOne records the origin of a server, unless it belongs to another database cluster than
-// before. checkServer refuses such a server later.
+// learnOne records the origin of a server. It ignores a server of another database cluster, which
+// checkServer refuses later.
 func (g *serverGuard) learnOne(o serverOrigin) {
 	g.mu.Lock()
 	foreign := g.newest.system != "" && g.newest.system != o.system
@@ -82,7 +82,7 @@ func (g *serverGuard) learnOne(o serverOrigin) {
 	}
 }
 
-// askOrigin returns the origin of a primary; zero if the server is no primary or does not answer.
+// askOrigin returns the origin of a primary; zero if the server is a standby or does not answer.
 func askOrigin(ctx context.Context, config *pgconn.Config, ways []*pgconn.FallbackConfig) (o serverOrigin) {
 	one := config.Copy()
 	one.Host, one.Port, one.TLSConfig, one.Fallbacks = ways[0].Host, ways[0].Port, ways[0].TLSConfig, ways[1:]

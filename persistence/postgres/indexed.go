@@ -12,9 +12,9 @@ import (
 // bytes, including other columns.
 const spelledID = 500
 
-// indexKey returns the form of a job id in indexes. An id contains the path of its scope, and deep
-// scopes make it long. For a long id, key is its beginning and a hash, and long is the whole id,
-// which is stored beside the key; "" = key is the whole id.
+// indexKey returns the form of a job id in indexes. An id contains the path of its scope, so it may
+// be long. For a long id, key is its beginning and a hash, and long is the whole id, which is
+// stored in another column. Otherwise long is "".
 func indexKey(id string) (key, long string) {
 	if len(id) <= spelledID {
 		return id, ""
@@ -23,7 +23,7 @@ func indexKey(id string) (key, long string) {
 	return strings.ToValidUTF8(id[:spelledID], "") + "~" + base64.RawURLEncoding.EncodeToString(sum[:]), id
 }
 
-// putLongID appends the whole id if indexKey has shortened it, or else null.
+// putLongID appends the whole id if indexKey has shortened the key, or else null.
 func (l *rowArray) putLongID(id string) {
 	if id == "" {
 		l.putNull(pgtype.TextOID)

@@ -16,8 +16,8 @@ import (
 // journalStore writes and reads the journals of tasks.
 type journalStore struct{ *database }
 
-// Load reads the tasks and then the rows after the snapshots just read, so a snapshot written in
-// between does no harm.
+// Load reads the tasks, and then the rows after the snapshots that were just read. So a snapshot
+// written in between does no harm.
 func (s journalStore) Load(ctx context.Context, ids []string) ([]*persistence.Record, error) {
 	var sizes []int64
 	scan := func(row listing.Row, r *persistence.Record) error {
@@ -46,7 +46,7 @@ func (s journalStore) Load(ctx context.Context, ids []string) ([]*persistence.Re
 	}
 	records := make([]*persistence.Record, len(ids))
 	for i, id := range ids {
-		// A task has a row or a snapshot, unless it was deleted meanwhile.
+		// A task has rows or a snapshot, unless it was deleted meanwhile.
 		if r := byID[id]; r != nil && (len(r.Rows) > 0 || r.Snapshot != nil) {
 			records[i] = r
 		}
@@ -67,7 +67,7 @@ func (s journalStore) loadRows(ctx context.Context, found []persistence.Record) 
 		keys[i], after[i] = journalKey(found[i].ID), found[i].SnapshotSeq
 	}
 	type row struct {
-		n int // position of its task, from 1
+		n int // position of the task in the request, from 1
 		persistence.Row
 	}
 	scan := func(from listing.Row, r *row) error { return from.Scan(&r.n, &r.Seq, &r.At, &r.Events) }
@@ -119,8 +119,8 @@ func (s journalStore) Checkpoints(ctx context.Context, task string) ([]int64, er
 		"SELECT seq FROM troupe.checkpoints WHERE task = $1 AND part = 0 ORDER BY seq", task)
 }
 
-// ofShards is a condition on shards: $1 has a bit for each selected shard, or is null. Testing a
-// bit is faster than searching a list.
+// ofShards is a condition on shards. $1 has a bit for each selected shard, or is null for all.
+// Testing a bit is faster than searching a list.
 const ofShards = " ($1::bytea IS NULL OR get_bit($1, shard) = 1) "
 
 func shardBits(shards persistence.ShardSet) []byte {

@@ -7,10 +7,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// snapshotCache keeps the large snapshots that were read last, because unpacking and sending one
-// again is most of the cost of loading its task. A snapshot is identified by its task, the task's
-// creation time (an id may be reused) and the row it follows. Like the store's memory it is cleared
-// on every new connection.
+// snapshotCache caches large snapshots that were read recently, because unpacking and sending them
+// is most of the cost of a load. The key is the task, its creation time (an id may be reused) and
+// the row of the snapshot. The cache is cleared on every new connection.
 type snapshotCache struct {
 	mu   sync.Mutex
 	kept *lru.Cache[*cachedSnapshot]
@@ -21,14 +20,15 @@ type cachedSnapshot struct {
 	snapshot     []byte
 }
 
-// largeSnapshot is the size in bytes from which a snapshot is cached, and keptSnapshots the total
+// largeSnapshot is the size in bytes from which a snapshot is cached. keptSnapshots is the total
 // size of the cache.
 const (
 	largeSnapshot = 128 << 10
 	keptSnapshots = 16 << 20
 )
 
-// knownLarges holds the cached snapshots as query columns, so that the server need not send them.
+// knownLarges holds the keys of cached snapshots as query columns, so that the server does not send
+// these snapshots.
 type knownLarges struct {
 	of           map[string]*cachedSnapshot
 	ids          []string
@@ -50,7 +50,8 @@ func (l *snapshotCache) findKnown(ids []string) (k knownLarges) {
 	return k
 }
 
-// storeRead fills in the cached snapshots that were not sent, and caches large ones that were.
+// storeRead fills in the cached snapshots that were not sent, and caches the large snapshots that
+// were sent.
 func (l *snapshotCache) storeRead(k knownLarges, found []persistence.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// typeIDs are the ids of the types of all kinds in one database.
+// typeIDs are the ids of the types of all kinds of rows in one database.
 type typeIDs [len(kinds)]uint32
 
 // rowArray is an array of rows in PostgreSQL's binary format. It is encoded by hand, because
-// encoding takes most of a commit's own time.
+// encoding takes most of the time of a commit in this process.
 type rowArray struct {
 	buf []byte
 	n   uint32
@@ -23,8 +23,8 @@ type rowArray struct {
 // order is the byte order on the wire.
 var order = binary.BigEndian
 
-// lengthAt is the offset of the length in the head of an array. The number of dimensions, the null
-// flag and the element type come before it, and a lower bound follows.
+// lengthAt is the offset of the length in the header of an array. The number of dimensions, the
+// null flag and the element type come before, and a lower bound follows.
 const lengthAt = 12
 
 func (l *rowArray) reset(element uint32) {
@@ -51,7 +51,7 @@ func (l *rowArray) putText(s string) {
 	l.buf = append(l.buf, s...)
 }
 
-// putCleanText appends a text for people, without characters that the database cannot store.
+// putCleanText appends a text for display, without characters that the database cannot store.
 func (l *rowArray) putCleanText(s string) { l.putText(persistence.CleanText(s)) }
 
 func (l *rowArray) putUUID(id [16]byte) {
@@ -94,7 +94,7 @@ func (l *rowArray) putSnapshot(s flow.Snapshot) {
 	}
 }
 
-// putJSON appends JSON, or null for nil. In the binary format a version byte comes before the text.
+// putJSON appends JSON, or null for nil. In the binary format, a version byte precedes the text.
 func (l *rowArray) putJSON(s *string) {
 	if s == nil {
 		l.putNull(pgtype.JSONBOID)

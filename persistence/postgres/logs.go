@@ -15,12 +15,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// logStore keeps the output of attempts.
+// logStore stores the output of attempts.
 type logStore struct{ *database }
 
-// Statements of AppendLog. A lock per task makes concurrent appends take turns, so chunk numbers of
-// a task become visible in order. Tasks that are being deleted count as gone; no other task is
-// deleted before its chunks are stored.
+// The statements of AppendLog. A lock per task serializes concurrent appends, so chunk numbers of a
+// task become visible in order. Tasks that are being deleted count as unknown. Other tasks are not
+// deleted before their chunks are stored.
 const (
 	lockLogs = "SELECT pg_advisory_xact_lock(lock) FROM (SELECT DISTINCT hashtextextended(id, " +
 		"$1) AS lock FROM unnest($2::text[]) t (id) ORDER BY lock) t"
@@ -43,7 +43,7 @@ const (
 
 func (s logStore) AppendLog(ctx context.Context, chunks []persistence.LogChunk, keep int) error {
 	chunks = slices.DeleteFunc(slices.Clone(chunks), func(c persistence.LogChunk) bool {
-		// no such task can be stored
+		// no task with such texts can be stored
 		return !flow.IsText(c.Task) || !flow.IsText(c.Job) || !flow.IsText(c.Source)
 	})
 	if len(chunks) == 0 {

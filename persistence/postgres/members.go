@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// memberStore keeps members, their leases and shards.
+// memberStore stores members, their leases and shards.
 type memberStore struct{ *database }
 
 // now is the database's clock in milliseconds; it advances within a transaction.
@@ -24,9 +24,9 @@ const now = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 // joining is the name of the lock for joining.
 const joining = "join"
 
-// Statements that lock members. Every transaction takes its locks in the same order: first joining,
-// then rows of members, then the row of the cluster, which every change of owners needs, then
-// shards.
+// These statements lock members. Every transaction takes its locks in the same order: joining, rows
+// of members, the row of the cluster, and shards. Every change of owners needs the row of the
+// cluster.
 const (
 	// lockJoining takes the advisory lock that makes members join one at a time.
 	lockJoining  = "SELECT pg_advisory_xact_lock($1)"
@@ -34,17 +34,16 @@ const (
 	lockCluster  = "SELECT FROM troupe.cluster FOR UPDATE"
 	newlyChanged = "UPDATE troupe.cluster SET generation = generation + 1"
 	forgetMoves  = "DELETE FROM troupe.moves WHERE at <= " + now + " - $1::bigint"
-	// formatKnown makes the newest format that all live members know the format of journals. It
+	// formatKnown sets the format of journals to the newest format that all live members know. It
 	// runs after members have joined or left.
 	formatKnown = `UPDATE troupe.cluster SET format = known FROM (SELECT min(m.format) AS known ` +
 		`FROM troupe.members m WHERE fenced_at = 0) AS living WHERE known > format`
 )
 
-// Join also deletes members that left long ago: a missing incarnation means the same as a fenced
-// one. All statements are sent at once, so a member that freezes in the middle holds no lock that
-// others wait for.
+// Join also deletes members that left long ago, because a missing incarnation means the same as a
+// fenced one. All statements are sent at once, so that a member that freezes holds no locks.
 func (s memberStore) Join(ctx context.Context, j persistence.Joining) (string, error) {
-	defer s.memory.forgetAll() // it belongs to an earlier incarnation
+	defer s.memory.forgetAll() // the memory belongs to an earlier incarnation
 	incarnation := rand.Text()
 	var name, values string
 	var written int
@@ -80,13 +79,13 @@ func (s memberStore) Join(ctx context.Context, j persistence.Joining) (string, e
 	return incarnation, wrapError("join", err)
 }
 
-// othersLive returns a condition: there are members of some kind with a running lease.
+// othersLive returns the condition that a member of some kind has a running lease.
 func othersLive(kind string) string {
 	return "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) WHERE fenced_at = 0 AND until > " + now + kind + ")"
 }
 
-// joinCondition returns persistence.Fits and Placed as a condition on the joining member, plus the
-// check that it has the seal of the others.
+// joinCondition returns persistence.Fits and Placed as an SQL condition on the joining member. It
+// also checks for the same seal as the live members.
 func joinCondition(format, seal, values string) string {
 	return "cluster.format <= " + format + " AND (cluster.format = 0 OR " + format +
 		" <= cluster.format + 1 OR NOT " + othersLive("") + ")" +
@@ -94,8 +93,8 @@ func joinCondition(format, seal, values string) string {
 		" AND CASE WHEN values_at = '' THEN " + values + " = '' OR NOT " + othersLive("") + " ELSE " + values + " <> '' END"
 }
 
-// Renew locks the member's row with a lock that fencing waits for, so it completes before the fence
-// or sees it. Batches and deletions of flows do not block it.
+// Renew takes a lock on the member's row for which a fence waits. So the renewal completes before
+// the fence or fails after it. Batches and deletions of flows do not block it.
 func (s memberStore) Renew(ctx context.Context, incarnation string, ttl time.Duration) (persistence.Pulse, error) {
 	var p persistence.Pulse
 	var at int64
@@ -133,7 +132,7 @@ func (s memberStore) Renew(ctx context.Context, incarnation string, ttl time.Dur
 	return p, wrapError("renew", err)
 }
 
-// Locked returns false, because every program that reaches the database may join.
+// Locked returns false, because several programs may join through the database.
 func (s memberStore) Locked() bool { return false }
 
 func (s memberStore) Drain(ctx context.Context, incarnation string, drains bool) error {
@@ -155,14 +154,13 @@ func (s memberStore) Drain(ctx context.Context, incarnation string, drains bool)
 	return wrapError("drain", err)
 }
 
-// ended is the part of a statement that frees the shards of the member that its part gone has
-// ended.
+// ended is the part of a statement that frees the shards of the members in its part gone.
 const ended = `,
 		freed AS (UPDATE troupe.shards SET owner = '', had = owner FROM gone WHERE owner = gone.incarnation)
 		` + newlyChanged + ` WHERE EXISTS (SELECT FROM gone)`
 
-// Leave waits for batches of the member in progress. It uses the connection of the lease, because
-// it ends the lease.
+// Leave waits for batches of the member that are in progress. It uses the connection of the lease,
+// because it ends the lease.
 func (s memberStore) Leave(ctx context.Context, incarnation string) error {
 	defer s.witness.forgetAll()
 	var batch pgx.Batch
@@ -174,13 +172,13 @@ func (s memberStore) Leave(ctx context.Context, incarnation string) error {
 	return wrapError("leave", s.inOne(ctx, s.leases, &batch))
 }
 
-// fencePatience is how long a fence waits for a batch of the member. After that it gives up for
-// now, because the caller has more to do.
+// fencePatience is how long a fence waits for a batch of the member. Afterwards it gives up for
+// now, so that the caller can continue.
 const fencePatience = 500 * time.Millisecond
 
-// Fence takes the lock only if the lease seems to have expired. With the lock no batch and no
-// renewal of that member is in progress. It checks the lease again, because it may have been
-// renewed just before.
+// Fence takes the lock only if the lease seems to have expired. The lock excludes batches and
+// renewals of that member. Then it checks the lease again, because the lease may have been renewed
+// just before.
 func (s memberStore) Fence(ctx context.Context, incarnation string) (bool, error) {
 	const runs = "EXISTS (SELECT FROM troupe.members JOIN troupe.leases USING (incarnation) " +
 		"WHERE incarnation = $1 AND fenced_at = 0 AND until > " + now + " AND until <= " + now + " + 2 * ttl)"
@@ -206,7 +204,7 @@ func (s memberStore) Fence(ctx context.Context, incarnation string) (bool, error
 	return err == nil && !held, wrapError("fence", err)
 }
 
-// Cluster is one statement, so that its result is of one moment.
+// Cluster reads everything with one statement, so that the result is of one moment.
 func (s memberStore) Cluster(ctx context.Context) (*persistence.Cluster, error) {
 	var c persistence.Cluster
 	err := s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
@@ -223,7 +221,7 @@ func (s memberStore) Cluster(ctx context.Context) (*persistence.Cluster, error) 
 	return &c, nil
 }
 
-// Claim locks the member's row like a batch.
+// Claim locks the member's row as a batch does.
 func (s memberStore) Claim(ctx context.Context, incarnation string, shards []int) ([]int, error) {
 	var owned []int
 	fenced := true
@@ -255,10 +253,10 @@ func (s memberStore) Claim(ctx context.Context, incarnation string, shards []int
 	return owned, nil
 }
 
-// Release waits for batches of the member in progress, including those whose results are no longer
-// awaited. So nothing of it is written after another member owns the shards. Leaving and fencing
-// lock the row of the cluster, so no shard goes to a member that is gone. Release also drops the
-// memory of written rows, because other members may now extend and delete these tasks.
+// Release waits for all batches of the member that are in progress. So nothing is written after
+// another member owns the shards. Leaving and fencing also lock the row of the cluster, so no shard
+// goes to a member that is gone. Release also clears lastRowCache, because other members may now
+// extend and delete these tasks.
 func (s memberStore) Release(ctx context.Context, incarnation string, transfers []persistence.Transfer) error {
 	defer s.memory.forgetAll()
 	shards, takers := make([]int, len(transfers)), make([]string, len(transfers))
@@ -292,7 +290,7 @@ func (s memberStore) Moves(ctx context.Context) (moves []persistence.Move, err e
 	return moves, wrapError("read what has moved", err)
 }
 
-// Secret stores a new secret only if there is none.
+// Secret stores a new secret only if none is stored.
 func (s memberStore) Secret(ctx context.Context) (secret string, err error) {
 	err = s.keeper.withConn(ctx, func(conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, s.schema.qualify(

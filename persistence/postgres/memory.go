@@ -7,42 +7,42 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lastRowCache remembers the last rows that this store wrote to unfinished tasks. Such a row still
-// exists, so the commit that follows need not check for it. Rows are deleted only together with
-// their task: by retention after its end, or with its flow. Rows that others wrote since then
-// collide by the primary key.
+// lastRowCache remembers the last rows that this store wrote to unfinished tasks, so that the next
+// commit need not check for them. Rows are deleted only with their task: by retention after its
+// end, or with its flow. Rows that others wrote since then collide by the primary key.
 //
-// Several members may use the database. Deleting a flow therefore begins a new era: it writes the
-// new number into every member's row, which waits for batches in progress. A batch carries the era
-// of its memory. A batch of an earlier era writes nothing; the store then learns the new era, drops
-// its memory and tries again. Another member can end and delete a task of this member only after
-// its shard was released, and releasing drops the memory, too.
+// Several members may use the database. So deleting a flow begins a new era: it writes the new
+// number into every member's row, which waits for batches in progress. A batch of an earlier era
+// writes nothing. The store then learns the new era, clears its cache and tries again. Another
+// member can delete a task of this member only after its shard was released, which also clears the
+// cache.
 //
-// All this holds for one server with one history. A server that lost confirmed writes (a promoted
-// replica, a backup) is reached over new connections only, and each new connection drops the
-// memory. Tasks without recent commits are dropped, too, and the number of tasks is bounded.
+// The cache is valid for one server with one history. A server that lost confirmed writes is
+// reached only through new connections, and each new connection clears the cache. Tasks without
+// recent commits are dropped, and the number of tasks is bounded.
 type lastRowCache struct {
 	mu         sync.Mutex
 	now        batchMoment
 	young, old map[string]int64
 	turned     time.Time
-	versions   map[string]bool // versions of tasks started here; they exist until a flow is deleted
+	versions   map[string]bool // versions of tasks started here; valid until a flow is deleted
 }
 
-// batchMoment is the state in which a batch was assembled. Its results are remembered only if
-// nothing was dropped since.
+// batchMoment identifies the state of the cache when a batch was assembled. The results of the
+// batch are remembered only if the cache was not cleared since.
 type batchMoment struct {
 	era   int64 // era of the database
-	lapse int   // grows with each complete drop
+	lapse int   // number of times that the cache was cleared
 }
 
-// A task is dropped after one to two terms without a commit, or sooner if there are many tasks.
+// memoryTerm is the time after which tasks without a commit are dropped; it may take twice as long.
+// memorySize bounds the number of tasks.
 const (
 	memoryTerm = 30 * time.Second
 	memorySize = 20_000
 )
 
-// beginBatch returns the current moment and drops old tasks.
+// beginBatch drops old tasks and returns the current moment.
 func (m *lastRowCache) beginBatch(now time.Time) batchMoment {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,7 +56,7 @@ func (m *lastRowCache) beginBatch(now time.Time) batchMoment {
 	return m.now
 }
 
-// hasPrevious reports whether the row before that of a commit is known to exist.
+// hasPrevious reports whether the row before a commit is known to exist.
 func (m *lastRowCache) hasPrevious(c *persistence.Commit) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,7 +79,7 @@ func (m *lastRowCache) knowsVersion(version string) bool {
 	return m.versions[version]
 }
 
-// learnVersion remembers a version; there may be as many versions as tasks.
+// learnVersion remembers a version. It clears all versions when there are too many.
 func (m *lastRowCache) learnVersion(id string) {
 	if m.versions == nil || len(m.versions) >= memorySize {
 		m.versions = map[string]bool{}
@@ -87,8 +87,8 @@ func (m *lastRowCache) learnVersion(id string) {
 	m.versions[id] = true
 }
 
-// recordBatch remembers the tasks that are known not to have ended: those that start, and those
-// whose columns show it.
+// recordBatch remembers the last rows of tasks that have not ended. A task is known not to have
+// ended if it starts, or if its columns show that.
 func (m *lastRowCache) recordBatch(at batchMoment, batch []persistence.Commit, answers []error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,14 +111,14 @@ func (m *lastRowCache) recordBatch(at batchMoment, batch []persistence.Commit, a
 	}
 }
 
-// forgetAll drops everything.
+// forgetAll clears the cache.
 func (m *lastRowCache) forgetAll() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clearLocked()
 }
 
-// enterEra switches to an era; a new one drops everything.
+// enterEra switches to an era. A new era clears the cache.
 func (m *lastRowCache) enterEra(era int64) batchMoment {
 	m.mu.Lock()
 	defer m.mu.Unlock()

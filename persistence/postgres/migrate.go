@@ -20,8 +20,8 @@ var migrations embed.FS
 // migrationsTable stores the hashes of the migrations' texts.
 const migrationsTable = "troupe.migrations"
 
-// migrateSchema brings the schema up to date, one program at a time, without timeouts, because
-// large tables take long.
+// migrateSchema brings the schema up to date. Only one program migrates at a time. It sets no
+// timeouts, because large tables take long.
 func migrateSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (err error) {
 	if err := ensureSchema(ctx, config, s); err != nil {
 		return err
@@ -32,7 +32,7 @@ func migrateSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (e
 	if err != nil {
 		return err
 	}
-	// Tried every second for ten minutes.
+	// The lock is tried every second for ten minutes.
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(s.lockID("migrate")), lock.WithLockTimeout(1, 600))
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func migrateSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (e
 	return update.Update(ctx, p, hashes, func(ctx context.Context) (map[int64]string, error) { return s.readHashes(ctx, db) })
 }
 
-// readHashes returns the hashes of the texts that the schema was made by.
+// readHashes returns the hashes of the migrations that made the schema; nil for a new schema.
 func (s schemaName) readHashes(ctx context.Context, db *sql.DB) (map[int64]string, error) {
 	var there bool
 	if err := db.QueryRowContext(ctx, "SELECT to_regclass($1) IS NOT NULL", s.qualify(migrationsTable)).Scan(&there); err != nil || !there {

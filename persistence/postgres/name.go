@@ -11,11 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// unnamed stands for a DSN whose password cannot be separated from the rest.
+// unnamed is shown for a DSN with a password that cannot be separated from the rest.
 const unnamed = "postgres://…"
 
-// Name returns the parts of a DSN or URL that may be shown: user, server and database. It is built
-// from the parsed DSN, so no way of writing a password can leak it.
+// Name returns the user, server and database of a DSN or URL, which may be shown. It is built from
+// the parsed DSN, so it never contains the password.
 func Name(dsn string) string {
 	config, err := parseDSN(dsn)
 	if err != nil {
@@ -23,7 +23,7 @@ func Name(dsn string) string {
 	}
 	c := config.ConnConfig
 	name := url.URL{Scheme: "postgres", User: url.User(c.User), Path: "/" + c.Database}
-	if strings.HasPrefix(c.Host, "/") { // directory of a Unix socket
+	if strings.HasPrefix(c.Host, "/") { // the host is the folder of a Unix socket
 		name.RawQuery = url.Values{"host": {c.Host}}.Encode()
 	} else {
 		name.Host = net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
@@ -34,8 +34,8 @@ func Name(dsn string) string {
 var errUnreadable = errors.New("the setting cannot be read as postgres://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=VALUE: " +
 	"write what is special in a password as %40 (@), %2F (/), %3A (:), %3F (?), %23 (#) or %25 (%)")
 
-// parseDSN parses a DSN or URL. The driver's errors begin with the DSN, so only their end is
-// returned, and only for a URL that was split correctly.
+// parseDSN parses a DSN or URL. It returns only the end of the driver's errors, because their
+// beginning contains the DSN, and only for an unambiguous URL.
 func parseDSN(dsn string) (*pgxpool.Config, error) {
 	if isAmbiguous(dsn) {
 		return nil, errUnreadable
@@ -52,7 +52,7 @@ func parseDSN(dsn string) (*pgxpool.Config, error) {
 }
 
 // isAmbiguous reports whether a part of a URL's password may have been parsed as another part of
-// it.
+// the URL.
 func isAmbiguous(dsn string) bool {
 	if !strings.Contains(dsn, "://") {
 		return false

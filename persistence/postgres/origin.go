@@ -12,18 +12,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// serverOrigin identifies the server of a connection and the history that the server is in. It is
-// zero if the server does not report it, like some that only resemble PostgreSQL.
+// serverOrigin identifies the server of a connection and its timeline. It is zero if the server
+// does not report these, like some databases that only resemble PostgreSQL.
 type serverOrigin struct {
-	system   string // identifier of the database cluster; standbys have the same
+	system   string // identifier of the database cluster; standbys have the same one
 	timeline int64  // grows by one with each promotion of a standby
 }
 
-// readOrigin is a query that every role may run. The name of a WAL file begins with the timeline.
+// readOrigin is a query that every role may run. The timeline is the beginning of the name of a WAL
+// file.
 const readOrigin = `SELECT pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system())::text,
 	CASE WHEN NOT pg_is_in_recovery() THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint END::text`
 
-// originOf is the key under which a connection keeps its origin.
+// originOf is the key for the origin in the data of a connection.
 const originOf = "troupe: origin"
 
 // readOriginOf returns the origin of a new connection, and whether the server is a standby.
@@ -47,8 +48,8 @@ func readOriginOf(ctx context.Context, conn *pgconn.PgConn) (o serverOrigin, sta
 // refusedServer is the error of a connection to a server that must not be written to.
 type refusedServer struct{ error }
 
-// serverGuard keeps connections away from servers that must not be written to. It is safe for
-// concurrent use.
+// serverGuard refuses connections to servers that must not be written to. It is safe for concurrent
+// use.
 type serverGuard struct {
 	log *slog.Logger
 
@@ -58,8 +59,8 @@ type serverGuard struct {
 	refused map[string]bool // refusals logged so far
 }
 
-// recordOrigin records a server that may be written to. The newest timeline of a database cluster
-// wins.
+// recordOrigin records a server that may be written to. It keeps the newest timeline of a database
+// cluster.
 func (g *serverGuard) recordOrigin(o serverOrigin) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,13 +106,13 @@ func (g *serverGuard) refusalReason(o serverOrigin) string {
 	return ""
 }
 
-// originOfConn returns the origin that checkServer has read.
+// originOfConn returns the origin of a connection that checkServer has read.
 func originOfConn(conn *pgconn.PgConn) serverOrigin {
 	o, _ := conn.CustomData()[originOf].(serverOrigin)
 	return o
 }
 
-// serverOf returns the name of a connection's server for people.
+// serverOf returns the address of a connection's server for display.
 func serverOf(conn *pgconn.PgConn) string {
 	if addr := conn.Conn().RemoteAddr(); addr != nil && addr.String() != "" {
 		return addr.String()

@@ -13,19 +13,19 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/parts"
 )
 
-// packedBatch is an encoded batch: one array per kind.
+// packedBatch is an encoded batch, with one array for each kind of row.
 type packedBatch struct {
 	lists    [len(kinds)]rowArray
 	creates  int
-	repeated bool   // a new task may exist already
-	version  string // version of the last new task
+	repeated bool   // new tasks may exist already, because the batch was sent before
+	version  string // version of the last added task
 }
 
 // parcels pools packed batches, because their buffers are large.
 var parcels = sync.Pool{New: func() any { return new(packedBatch) }}
 
-// keepAtMost is the largest total buffer size, in bytes, of a packed batch that goes back to the
-// pool. The snapshot of a task of 100,000 units is far larger and would stay in memory with it.
+// keepAtMost is the largest total buffer size, in bytes, of a packed batch that returns to the
+// pool. The snapshot of a task of 100,000 units is far larger and would stay in memory.
 const keepAtMost = 4 << 20
 
 // returnToPool puts the packed batch back into the pool, unless its buffers are too large.
@@ -116,7 +116,7 @@ func (p *packedBatch) addLast(c *persistence.Commit) {
 	l.endRow()
 }
 
-// addGoingOn adds a task that may have ended before this commit and is not ended after it.
+// addGoingOn adds a task that may have ended before this commit and continues after it.
 func (p *packedBatch) addGoingOn(c *persistence.Commit) {
 	if c.Events == nil || c.Columns == nil || c.Columns.EndedAt > 0 {
 		return
@@ -127,7 +127,8 @@ func (p *packedBatch) addGoingOn(c *persistence.Commit) {
 	l.endRow()
 }
 
-// addTask expects repetitions only of requests with a key, because all other tasks have new ids.
+// addTask adds a new task. Only tasks with a key may be repeated, because all other tasks have new
+// ids.
 func (p *packedBatch) addTask(c *persistence.Commit, m *lastRowCache) {
 	p.creates++
 	p.repeated = p.repeated || c.Create.BodyHash != ""
@@ -170,7 +171,7 @@ func (p *packedBatch) addTask(c *persistence.Commit, m *lastRowCache) {
 	l.endRow()
 }
 
-// transientSnapshot returns a snapshot that the next one replaces; nil for a checkpoint.
+// transientSnapshot returns a snapshot that is not a checkpoint; nil if there is none.
 func transientSnapshot(c *persistence.Commit) flow.Snapshot {
 	if c.Checkpoint {
 		return nil
@@ -178,7 +179,7 @@ func transientSnapshot(c *persistence.Commit) flow.Snapshot {
 	return c.Snapshot
 }
 
-// addVersion adds a version that must exist. Most commits of a batch name the same one.
+// addVersion adds a version that must exist, unless the previous commit added the same one.
 func (p *packedBatch) addVersion(id string) {
 	l := &p.lists[versions]
 	if l.n > 0 && p.version == id {
@@ -223,7 +224,7 @@ func (p *packedBatch) addChange(c *persistence.Commit) {
 	l.endRow()
 }
 
-// nothing holds the types of the columns of persistence.Columns, for nulls.
+// nothing holds the types of the columns of persistence.Columns, to encode nulls.
 var nothing = [...]uint32{pgtype.Int8OID, pgtype.Int8OID, pgtype.Int8OID, pgtype.BoolOID,
 	pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.TextOID, pgtype.Int8OID, pgtype.TextOID}
 
@@ -236,7 +237,7 @@ func (l *rowArray) columnTexts(n *persistence.Columns) {
 	l.putText(listing.Wait(n.Wait))
 }
 
-// addRest adds changes of a task's rest. A new task has no wake to delete.
+// addRest adds the change of a task's rest. A new task has no wake to delete.
 func (p *packedBatch) addRest(c *persistence.Commit) {
 	switch {
 	case c.Rest == nil:
@@ -256,8 +257,8 @@ func (l *rowArray) addWake(c *persistence.Commit) {
 	l.endRow()
 }
 
-// addJobs skips a job that one commit both enqueues and dequeues, because the statement would do
-// both at once. A new task has no jobs to dequeue.
+// addJobs adds the queue changes of a commit. It skips a job that the commit both enqueues and
+// dequeues, because one statement cannot do both. A new task has no jobs to dequeue.
 func (p *packedBatch) addJobs(c *persistence.Commit) {
 	for _, job := range c.Enqueue {
 		if !slices.Contains(c.Dequeue, job.JobID) {
@@ -271,7 +272,7 @@ func (p *packedBatch) addJobs(c *persistence.Commit) {
 	}
 }
 
-// addPermits skips a permit that one commit asks for, or holds, and releases, as addJobs does.
+// addPermits adds the permit changes of a commit. It skips a permit that the commit also releases.
 func (p *packedBatch) addPermits(c *persistence.Commit) {
 	for i := range c.Permits.Ask {
 		if r := &c.Permits.Ask[i]; !c.Permits.Released(r.Holder, r.Key) {

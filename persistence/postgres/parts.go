@@ -11,10 +11,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/parts"
 )
 
-// inParts reports whether a checkpoint is too large for one row.
+// inParts reports whether a commit has a checkpoint that is too large for one row.
 func inParts(c persistence.Commit) bool { return c.Checkpoint && c.Snapshot.Len() > parts.Size }
 
-// writeParts writes the remaining parts of the checkpoints of a written batch, in its transaction.
+// writeParts writes the remaining parts of the checkpoints of a batch, in the transaction of the
+// batch.
 func (b *batchWriter) writeParts(ctx context.Context, batch []persistence.Commit, answers []error) error {
 	for i, c := range batch {
 		if !inParts(c) || answers[i] != nil {
@@ -35,8 +36,8 @@ func (b *batchWriter) writeParts(ctx context.Context, batch []persistence.Commit
 	return nil
 }
 
-// completeCheckpoints reads the remaining parts of checkpoints. A task that is deleted meanwhile
-// has no snapshot.
+// completeCheckpoints reads the remaining parts of checkpoints. It removes the snapshot of a task
+// that was deleted meanwhile.
 func (s journalStore) completeCheckpoints(ctx context.Context, found []persistence.Record, sizes []int64) (err error) {
 	for i := range found {
 		r := &found[i]

@@ -14,12 +14,12 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// permitStore decides about the permits of keys.
+// permitStore stores permits and decides about them.
 type permitStore struct{ *database }
 
-// Queries for a decision about a key. Each statement sees everything written before it begins, so
-// the statements after the lock see every earlier decision. Rows that a batch is just releasing are
-// locked by it and still count; after that commit its member requests a new decision.
+// The queries of a decision about a key. A statement sees everything written before it begins, so
+// statements after the lock see every earlier decision. Rows that a batch is just releasing still
+// count. After that commit, the member requests a new decision.
 var (
 	permitColumns = strings.Replace(listing.PermitColumns, "holder", "coalesce(long_holder, holder)", 1)
 
@@ -28,8 +28,7 @@ var (
 
 	countHeld = "SELECT count(*), count(*) FILTER (WHERE evicted) FROM troupe.permits WHERE key = $1 AND state IN (1, 2)"
 
-	// listWaiting reads the first waiting rows of each of the next values of fair, and no other
-	// rows.
+	// listWaiting reads the first waiting rows of each of the next values of fair, and no others.
 	listWaiting = `WITH RECURSIVE behind AS (
 			(SELECT fair FROM troupe.permits WHERE key = $1 AND state = 0 AND fair > (SELECT last FROM troupe.permit_keys WHERE key = $1) ORDER BY fair LIMIT 1)
 			UNION ALL SELECT n.fair FROM behind b, LATERAL (SELECT fair FROM troupe.permits WHERE key = $1 AND state = 0 AND fair > b.fair ORDER BY fair LIMIT 1) n),
@@ -46,16 +45,15 @@ var (
 		" FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'refuse' ORDER BY " +
 		"asked_at, turn LIMIT $2"
 
-	// listRunning reads the holders only if a waiting row may have one of them canceled. The order
-	// makes the planner use the one index of such rows; otherwise it would read all waiting rows of
-	// most keys for nothing.
+	// listRunning reads the holders only if a waiting row may cancel one. The ORDER BY makes the
+	// planner use the index of such rows; otherwise it would read all waiting rows of most keys.
 	listRunning = "SELECT " + permitColumns + ` FROM troupe.permits WHERE key = $1 AND state IN (1, 2) AND NOT evicted
 		AND (SELECT true FROM troupe.permits WHERE key = $1 AND state = 0 AND when_full = 'cancel_running' ORDER BY asked_at, turn LIMIT 1)
 		ORDER BY given_at, asked_at, task, holder LIMIT $2`
 
-	// The statements that change rows find each row once by its key and change it in place. A plan
-	// made while few rows existed would search all rows for each of them, twice. Rows that a batch
-	// holds or has just changed are skipped.
+	// These statements find each row once by its key and change it in place. A plan that joins by
+	// key could search all rows for each of them, if it was made while the table was small. Rows
+	// that a batch has locked are skipped.
 	redeliverVerdicts = `UPDATE troupe.permits SET told_at = $3 WHERE ctid = ANY (ARRAY(
 			SELECT ctid FROM troupe.permits WHERE key = $1 AND (state IN (1, 3) OR evicted) AND ($2 OR told_at <= $4 OR told_at > $3)
 				ORDER BY told_at, given_at, asked_at, task, holder LIMIT $5 FOR UPDATE SKIP LOCKED))
@@ -69,16 +67,16 @@ var (
 	rememberKey = "UPDATE troupe.permit_keys SET last = $2, begun = $3, idle_at = $4 WHERE key = $1"
 )
 
-// evicts is the pseudo state for which rulePermits keeps the state.
+// evicts is the state argument of rulePermits that keeps the state of the rows.
 const evicts = -1
 
-// mayWrite fails with a division by zero if the member may not write, which aborts everything sent
-// with it.
+// mayWrite fails with a division by zero if the member may not write, which aborts the whole
+// transaction.
 const mayWrite = "SELECT 1 / count(*) FROM (" + lockMember + "KEY SHARE) AS living"
 
-// Rule is a transaction that holds the lock of the key; only this lock keeps two decisions apart.
-// It waits for no row that a batch holds. While it decides it holds no other lock, and the server
-// ends it soon if the member freezes. The locks on its member and on rows are sent together with
+// Rule is a transaction with the lock of the key; only this lock separates two decisions. It waits
+// for no row that a batch has locked. It holds no other lock during the decision, and the server
+// ends it soon if the member freezes. The locks on the member and on rows are sent together with
 // the COMMIT.
 func (s permitStore) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
 	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
@@ -92,7 +90,7 @@ func (s permitStore) Rule(ctx context.Context, incarnation string, q persistence
 			ruling, err = s.writeRuling(ctx, tx, incarnation, q, b.Now, &v)
 		}
 		if err != nil {
-			_ = tx.Rollback(ctx) // if it fails, the connection is closed
+			_ = tx.Rollback(ctx) // if the rollback fails, the connection is closed
 		}
 		return err
 	})
@@ -178,7 +176,7 @@ func (s permitStore) PermitsOf(ctx context.Context, task string) ([]persistence.
 		FROM troupe.permits p WHERE task = $1 ORDER BY holder, key`, task, persistence.MostBefore)
 }
 
-// ForgetKeys skips keys with a decision in progress.
+// ForgetKeys skips keys that a decision has locked.
 func (s permitStore) ForgetKeys(ctx context.Context, limit int) (int, error) {
 	return s.execCount(ctx, "forget keys", `DELETE FROM troupe.permit_keys WHERE ctid = ANY (ARRAY(
 		SELECT ctid FROM troupe.permit_keys WHERE idle_at <= `+now+` ORDER BY idle_at LIMIT $1 FOR UPDATE SKIP LOCKED))`, limit)

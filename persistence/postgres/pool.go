@@ -10,34 +10,33 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// connPool limits the users of a pool's connections, and lowers that limit while the server has no
-// more connections; then callers wait for an open one. The driver's pool behind it has the same
-// limit.
+// connPool limits the users of a pool's connections. While the server has no more connections, it
+// lowers the limit, and callers wait for an open one. The driver's pool has the same limit.
 type connPool struct {
 	conns   *pgxpool.Pool
-	turns   chan struct{} // tokens, one per connection; a caller takes one
-	lender  *connPool     // gives up idle connections for this pool; nil = none
-	planAge time.Duration // maximum age of a connection's plans
+	turns   chan struct{} // one token per connection, for its user
+	lender  *connPool     // closes idle connections for this pool; nil means none
+	planAge time.Duration // maximum age of the plans of a connection
 
 	mu   sync.Mutex
-	live int // number of turns in use; the others return after a while
+	live int // number of turns in use; the others return after fullRest
 }
 
 const (
 	// fullTime is how long a caller waits for a server without free connections, unless its context
 	// ends sooner.
 	fullTime = 10 * time.Second
-	// fullPause is the pause between tries if there is no connection of ours to wait for.
+	// fullPause is the pause between tries if this pool has no connection to wait for.
 	fullPause = 20 * time.Millisecond
-	// fullRest is how long after a refusal the pool works with fewer connections.
+	// fullRest is how long the pool uses fewer connections after a refusal.
 	fullRest = time.Second
-	// planAge is how long a connection keeps plans. A plan made while a table was empty reads all
-	// of it. When a queue fills again, each job that leaves it would read the whole queue, until
-	// the server updates its statistics, perhaps in a minute.
+	// planAge is how long a connection keeps plans. A plan that was made for an empty table reads
+	// the whole table. When a queue grows again, each job would read the whole queue until the
+	// server updates its statistics.
 	planAge = 5 * time.Second
 )
 
-// plansFrom is the key under which a connection stores the earliest time of its plans.
+// plansFrom is the key for the earliest time of the plans in the data of a connection.
 const plansFrom = "troupe: plans from"
 
 func newPool(conns *pgxpool.Pool, size int, lender *connPool) *connPool {
@@ -64,8 +63,8 @@ func (p *connPool) withConn(ctx context.Context, do func(*pgxpool.Conn) error) e
 	return do(conn)
 }
 
-// refreshPlans discards the connection's plans when they are old, so that new ones fit the current
-// sizes of tables.
+// refreshPlans discards old plans of a connection, so that new ones fit the current sizes of
+// tables.
 func (p *connPool) refreshPlans(ctx context.Context, conn *pgxpool.Conn) error {
 	kept, now := conn.Conn().PgConn().CustomData(), time.Now()
 	from, known := kept[plansFrom].(time.Time)
@@ -99,13 +98,13 @@ func (p *connPool) acquireConn(ctx context.Context) (*pgxpool.Conn, error) {
 			p.lender.closeIdle(ctx)
 		}
 		if !p.makeDo() {
-			_ = sleepContext(ctx, fullPause) // the next round notices that ctx has ended
+			_ = sleepContext(ctx, fullPause) // the next round checks whether ctx has ended
 			p.turns <- struct{}{}
 		}
 	}
 }
 
-// makeDo takes one turn out of use for a while, so that the next caller waits for an open
+// makeDo takes one turn out of use for fullRest, so that the next caller waits for an open
 // connection. It returns false if there are no more turns than connections.
 func (p *connPool) makeDo() bool {
 	p.mu.Lock()
@@ -124,11 +123,11 @@ func (p *connPool) makeDo() bool {
 	return true
 }
 
-// closeIdle closes an idle connection, if there is one, because another pool needs it more.
+// closeIdle closes an idle connection, if there is one, so that another pool can open one.
 func (p *connPool) closeIdle(ctx context.Context) {
 	for i, idle := range p.conns.AcquireAllIdle(ctx) {
 		if i == 0 {
-			_ = idle.Conn().Close(ctx) // it is closed in any case
+			_ = idle.Conn().Close(ctx) // the connection is closed even after an error
 		}
 		idle.Release()
 	}

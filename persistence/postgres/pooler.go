@@ -18,13 +18,13 @@ var errShared = errors.New("a pooler between this program and the server shares 
 	"Settings, prepared statements and locks belong to a connection, so nothing would be safe: " +
 	"use pool_mode = session, or connect to the server directly")
 
-// poolerSetting is the setting that PgBouncer needs; see openStore and configureLanes.
+// poolerSetting is the setting that PgBouncer needs; see Open and configureLanes.
 const poolerSetting = "ignore_startup_parameters = statement_timeout, lock_timeout, " +
 	"idle_in_transaction_session_timeout, default_transaction_isolation, " +
 	"plan_cache_mode, jit, enable_seqscan, enable_hashjoin, enable_mergejoin"
 
-// checkPooler refuses a pooler that does not keep one server connection per client. With a suitable
-// pooler two open connections have two server processes, always the same ones.
+// checkPooler refuses a pooler that does not keep one server connection per client. It opens two
+// connections. With a suitable pooler they always have the same two server processes.
 func checkPooler(ctx context.Context, config *pgx.ConnConfig) error {
 	first, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
@@ -40,13 +40,13 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig) error {
 	defer cancel()
 	second, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
-		return nil // no second connection is available, and the first one is kept for us
+		return nil // there is no second connection, so the first one is reserved for this client
 	}
 	defer func() { _ = second.Close(context.WithoutCancel(ctx)) }() // as above
 	for range 2 {
 		two, err := processOf(ctx, second)
 		if err != nil {
-			return nil // it waits for the first one
+			return nil // the second connection waits for the first one
 		}
 		again, err := processOf(ctx, first)
 		if err != nil || two == one || again != one {
@@ -56,7 +56,7 @@ func checkPooler(ctx context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
-// processOf returns the id of the answering server process. It uses a transaction of its own and no
+// processOf returns the id of the answering server process. It uses its own transaction and no
 // prepared statements.
 func processOf(ctx context.Context, conn *pgconn.PgConn) (uint32, error) {
 	results, err := conn.Exec(ctx, "BEGIN; SELECT pg_backend_pid()::int4; COMMIT").ReadAll()

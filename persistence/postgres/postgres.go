@@ -1,13 +1,12 @@
-// Package postgres is the Store on PostgreSQL.
+// Package postgres implements the Store on PostgreSQL.
 //
 // A batch is one statement: one implicit transaction, one round trip, one flush. It takes a share
-// lock on the row of the sending incarnation, and a takeover changes that row first, so nothing of
-// a fenced member is written later. The statement writes the whole batch or nothing. A batch that
-// cannot be written as a whole is split in a transaction.
+// lock on the row of the sending incarnation. A takeover changes that row first, so nothing of a
+// fenced member is written afterwards. The statement writes the whole batch or nothing. A batch
+// that cannot be written as a whole is split in a transaction.
 //
-// All tables are in a schema of their own, which every statement names. If the server has no free
-// connection, the store waits. SHAPES.md has the costs of the statements and the alternatives that
-// were tried.
+// All tables are in a separate schema, which every statement names. If the server has no free
+// connection, the store waits. SHAPES.md has the costs of the statements and of alternatives.
 package postgres
 
 import (
@@ -32,16 +31,16 @@ import (
 
 // Options configures the use of a database. The zero value is useful.
 type Options struct {
-	// Lanes is the number of batches written concurrently; 0 = 2. On a server with few connections
-	// there are fewer.
+	// Lanes is the number of batches written at the same time; 0 means 2. A server with few
+	// connections gets fewer.
 	Lanes int
 	// Connections is the number of connections for everything except batches, the lease and shard
-	// ownership; 0 = 7.
+	// ownership; 0 means 7.
 	Connections int
-	// Schema is the schema of all tables, which is created if needed; "" = DefaultSchema. Each
+	// Schema is the schema of all tables, which is created if needed; "" means DefaultSchema. Each
 	// schema is a separate store.
 	Schema string
-	// Log receives messages for operators about the store's servers. nil = slog.Default().
+	// Log receives messages for operators about the store's servers; nil means slog.Default().
 	Log *slog.Logger
 }
 
@@ -52,11 +51,11 @@ var patience = map[string]time.Duration{
 	"idle_in_transaction_session_timeout": 10 * time.Second,
 }
 
-// frozen is how long a lane, or a decision about a key, may be idle within a transaction. During
-// that time the member cannot be fenced, or no other decision about that key can be made.
+// frozen is how long a lane, or a decision about a key, may be idle within a transaction. Until
+// then the member cannot be fenced, or the key cannot be decided.
 const frozen = 2 * time.Second
 
-// store is the whole store: its parts share one database.
+// store is the whole Store. Its parts share one database.
 type store struct {
 	*database
 	approvalStore
@@ -88,9 +87,8 @@ func newStore(d *database) *store {
 
 // database is a database with its pools of connections.
 type database struct {
-	// There are four pools: a batch must not wait for a slow listing, the lease and shard ownership
-	// must not wait for either, and the lease must not wait for operations that wait for other
-	// members.
+	// There are four pools. A batch must not wait for a slow listing. The lease and shard ownership
+	// must not wait for either. The lease must not wait for operations that wait for other members.
 	lanes   *connPool
 	pool    *connPool
 	leases  *connPool
@@ -106,7 +104,7 @@ type database struct {
 	witness    historyChecker
 }
 
-// Open opens the database of a DSN or URL and brings its schema up to date.
+// Open opens the database of a DSN or URL and migrates its schema.
 func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error) {
 	if o.Lanes <= 0 {
 		o.Lanes = 2
@@ -124,7 +122,7 @@ func Open(ctx context.Context, dsn string, o Options) (persistence.Store, error)
 	s := &database{schema: name, options: o, larges: snapshotCache{kept: lru.New[*cachedSnapshot](
 		keptSnapshots)}, guard: serverGuard{log: o.Log, refused: map[string]bool{}}}
 	if err := s.openStore(ctx, dsn); err != nil {
-		_ = s.Close() // never fails
+		_ = s.Close() // Close never fails
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
 	return newStore(s), nil
@@ -185,7 +183,7 @@ func (s *database) connectPools(ctx context.Context, dsn string, size poolSizes)
 	return nil
 }
 
-// readTypes reads the ids that this database gave to the types of batches.
+// readTypes reads the ids of the row types of batches, which differ between databases.
 func (s *database) readTypes(ctx context.Context) error {
 	return s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		for kind, k := range kinds {
@@ -197,9 +195,9 @@ func (s *database) readTypes(ctx context.Context) error {
 	})
 }
 
-// configureLanes configures the connections of lanes. The plan of a batch must be right for any
-// table size, even if the table was small when the plan was made (see planAge): it always uses the
-// index, never statistics, and is never compiled.
+// configureLanes configures the connections of lanes. The plan of a batch must fit any table size,
+// even if it was made for a small table (see planAge). So it always uses the index, never
+// statistics, and is never compiled.
 func (s *database) configureLanes(config *pgxpool.Config) {
 	maps.Copy(config.ConnConfig.RuntimeParams, map[string]string{"plan_cache_mode": "force_generic_plan", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"})
@@ -212,23 +210,23 @@ func (s *database) configureLanes(config *pgxpool.Config) {
 	}
 }
 
-// orElse sets a timeout unless the DSN has set it. Defaults of the role or database are meant for
-// other programs and do not count.
+// orElse sets a timeout unless the DSN has set it. Defaults of the role or database are ignored,
+// because they are meant for other programs.
 func orElse(params map[string]string, name string, patience time.Duration) {
 	if params[name] == "" {
 		params[name] = fmt.Sprint(patience.Milliseconds())
 	}
 }
 
-// configureLeases leaves room for another connection while the driver closes a dead one, for which
-// it waits up to 15 s. A lease may last only 2 s.
+// configureLeases allows one more connection while the driver closes a dead one, which takes up to
+// 15 s. A lease may last only 2 s.
 func (s *database) configureLeases(config *pgxpool.Config) {
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return s.checkConnection(ctx, conn, false) }
 	config.MaxConns++
 	config.MaxConnIdleTime = time.Minute
 }
 
-// parseGuarded parses a setting for connections that refuse servers which must not be written to.
+// parseGuarded parses a setting. Its connections refuse servers that must not be written to.
 func (s *database) parseGuarded(dsn string) (*pgxpool.Config, error) {
 	config, err := parseDSN(dsn)
 	if err != nil {
@@ -277,7 +275,7 @@ func (s *database) Ping(ctx context.Context) error {
 
 func (s *database) Lanes() int { return s.options.Lanes }
 
-// Close waits for operations in progress.
+// Close closes all pools after the operations in progress.
 func (s *database) Close() error {
 	for _, p := range []*connPool{s.lanes, s.pool, s.leases, s.keeper} {
 		if p != nil {
@@ -298,7 +296,7 @@ const (
 	uniqueViolation      = "23505"
 	divisionByZero       = "22012"
 	lockNotAvailable     = "55P03"
-	queryCanceled        = "57014" // it exceeded statement_timeout
+	queryCanceled        = "57014" // statement_timeout was exceeded
 	readOnly             = "25006"
 	idleTooLong          = "25P03" // idle within a transaction
 	tooManyConnections   = "53300"
@@ -310,8 +308,8 @@ const (
 	notPermitted         = "42501"
 )
 
-// wrapError adds the attempted operation to err. It separates refused values from a server that is
-// not available.
+// wrapError adds the attempted operation to err. It marks refused values as ErrRefused, and an
+// unavailable server as an Outage.
 func wrapError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -330,8 +328,8 @@ func wrapError(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// reasons maps a PostgreSQL error code, or a class of codes, to the reason why the server cannot be
-// used.
+// reasons maps a PostgreSQL error code, or a class of codes, to the reason why the server is
+// unavailable.
 var reasons = map[string]string{
 	diskFull:             "its disk is full",
 	outOfMemory:          "it has no memory left",
@@ -346,8 +344,8 @@ var reasons = map[string]string{
 	systemError:          "its disk or its system reports an error",
 }
 
-// outageReason returns why the server could not be used: unreachable, gone, without room,
-// read-only, or blocked for too long by others. It returns "" for any other error.
+// outageReason returns why the server is unavailable: unreachable, gone, full, read-only, or
+// blocked for too long. It returns "" for any other error.
 func outageReason(err error) string {
 	if e := new(pgconn.PgError); errors.As(err, &e) {
 		for _, code := range []string{e.Code, e.Code[:min(len(e.Code), 2)], e.Code[:min(len(e.Code), 3)]} {

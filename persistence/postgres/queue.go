@@ -10,8 +10,8 @@ import (
 // queueStore reads jobs that wait for pollers.
 type queueStore struct{ *database }
 
-// QueueRows reads each service by its index and merges the results, so that a long queue of one
-// service does not slow down the others.
+// QueueRows reads each service by its index and merges the results. So a long queue of one service
+// does not slow down the others.
 func (s queueStore) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string,
 	limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
@@ -28,8 +28,8 @@ func (s queueStore) QueueRows(ctx context.Context, services []string, afterAt in
 		ORDER BY q.enqueued_at, q.turn LIMIT $4`, services, afterAt, afterTurn, limit)
 }
 
-// QueueFor looks up the flow job by job, because EXISTS could be planned as a list of all tasks of
-// the flow.
+// QueueFor looks up the flow for each job, because EXISTS could be planned as a list of all tasks
+// of the flow.
 func (s queueStore) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64,
 	afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return readPage(ctx, s.database, "list the queue", listing.ScanJob,

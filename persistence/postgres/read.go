@@ -31,13 +31,13 @@ func readRows[T any](ctx context.Context, s *database, what string, scan func(li
 	return list, nil
 }
 
-// onlyIndexes makes the rest of a transaction read pages in index order. Statistics may be from
-// before a burst; then the planner underestimates the rows and sorts all of them for each page. jit
-// is off, because queries that have to sort anyway would seem expensive enough to be compiled.
+// onlyIndexes makes the rest of a transaction read pages in index order. With outdated statistics,
+// the planner would underestimate the rows and sort all of them for each page. jit is off, because
+// such queries could seem expensive enough to be compiled.
 const onlyIndexes = `SELECT set_config(name, 'off', true)
 	FROM unnest(ARRAY['enable_sort', 'enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'jit']) name`
 
-// readPage runs a query for some rows in the order of an index.
+// readPage runs a query that reads some rows in the order of an index.
 func readPage[T any](ctx context.Context, s *database, what string, scan func(listing.Row, *T) error,
 	query string, args ...any) ([]T, error) {
 	var list []T
@@ -66,8 +66,8 @@ func readFirst[T any](ctx context.Context, s *database, what string, scan func(l
 	return &list[0], nil
 }
 
-// findByKey returns the row with a key. It does not send a key that is no valid text, because the
-// server would return an error.
+// findByKey returns the row with a key. It returns ErrNotFound for a key that is no valid text,
+// because the server would return an error.
 func findByKey[T any](ctx context.Context, s *database, what string, scan func(listing.Row, *T) error,
 	query, key string, more ...any) (*T, error) {
 	if !flow.IsText(key) {
@@ -81,7 +81,7 @@ func (s *database) inOne(ctx context.Context, p *connPool, batch *pgx.Batch) err
 	return p.withConn(ctx, func(conn *pgxpool.Conn) error { return conn.SendBatch(ctx, s.schema.qualifyBatch(batch)).Close() })
 }
 
-// execCount returns the number of rows written.
+// execCount runs a statement and returns the number of rows written.
 func (s *database) execCount(ctx context.Context, what, query string, args ...any) (rows int, err error) {
 	err = s.pool.withConn(ctx, func(conn *pgxpool.Conn) error {
 		tag, err := conn.Exec(ctx, s.schema.qualify(query), args...)

@@ -17,7 +17,7 @@ type scheduleStore struct{ *database }
 
 const scheduleQuery = "SELECT " + listing.ScheduleColumns + " FROM troupe.schedules "
 
-// PutSchedule locks its flow, so that a concurrent deletion of the flow deletes the schedule, too.
+// PutSchedule locks the flow, so that a concurrent deletion of the flow also deletes the schedule.
 func (s scheduleStore) PutSchedule(ctx context.Context, sc persistence.Schedule) error {
 	body, err := json.Marshal(sc)
 	if err != nil {

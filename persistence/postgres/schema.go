@@ -16,11 +16,11 @@ import (
 const DefaultSchema = "troupe"
 
 // schemaName is the schema of all tables, types and indexes. Every statement names it, because the
-// search path belongs to the connection, to a pooler, or to the program that owns the transaction.
-// Statements are written with the name of the default schema.
+// search path may belong to a pooler or to another program. The source text of statements has the
+// name of the default schema.
 type schemaName string
 
-// qualify returns the statement for this schema.
+// qualify returns the statement with the name of this schema.
 func (s schemaName) qualify(statement string) string {
 	if s == DefaultSchema {
 		return statement
@@ -28,7 +28,7 @@ func (s schemaName) qualify(statement string) string {
 	return strings.ReplaceAll(statement, DefaultSchema+".", string(s)+".")
 }
 
-// qualifyBatch changes the statements of a batch to this schema.
+// qualifyBatch replaces the schema in the statements of a batch.
 func (s schemaName) qualifyBatch(batch *pgx.Batch) *pgx.Batch {
 	for _, q := range batch.QueuedQueries {
 		q.SQL = s.qualify(q.SQL)
@@ -36,14 +36,15 @@ func (s schemaName) qualifyBatch(batch *pgx.Batch) *pgx.Batch {
 	return batch
 }
 
-// lockID returns the id of an advisory lock; these ids are shared by the whole database.
+// lockID returns the id of an advisory lock of this schema. These ids are shared by the whole
+// database.
 func (s schemaName) lockID(what string) int64 {
 	sum := fnv.New64a()
 	fmt.Fprint(sum, "troupe ", s, " ", what) // writing to a hash never fails
 	return int64(sum.Sum64())
 }
 
-// plainName matches names that need no quotes in a statement, except SQL keywords.
+// plainName matches names that need no quotes in a statement, apart from SQL keywords.
 var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 func newSchema(name string) (schemaName, error) {
@@ -59,15 +60,15 @@ func newSchema(name string) (schemaName, error) {
 	return schemaName(name), nil
 }
 
-// schemaFacts is what the database reports about a schema before anything changes.
+// schemaFacts is the state of a schema before any change, as the database reports it.
 type schemaFacts struct {
 	user, database string
-	plain          bool // its name is no SQL keyword
+	plain          bool // the name is no SQL keyword
 	there          bool
-	usable         bool // the user may use objects in it
-	extensible     bool // the user may create objects in it, or create the schema
+	usable         bool // the user may use objects in the schema
+	extensible     bool // the user may create objects in the schema, or create the schema
 	names          []string
-	locked         []string // tables that this user may not write
+	locked         []string // tables that the user may not write
 }
 
 const schemaQuery = `SELECT current_user, current_database(), quote_ident($1) = $1, n.oid IS NOT NULL,
@@ -79,16 +80,17 @@ const schemaQuery = `SELECT current_user, current_database(), quote_ident($1) = 
 			AND NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE')) ORDER BY 1)
 	FROM (SELECT) one LEFT JOIN pg_namespace n ON n.nspname = $1`
 
-// extends is a condition: an object belongs to an extension, which does not get in the way.
+// extends is the condition that an object belongs to an extension. Such objects are ignored.
 const extends = `EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')`
 
-// versionTable is goose's table of applied migrations, with a name that no other program uses.
+// versionTable is goose's table of applied migrations. No other program uses this name.
 const versionTable = "troupe_version"
 
-// landmarks are tables that every store has and that no other program's schema has together.
+// landmarks are tables that every store has. Together they do not occur in schemas of other
+// programs.
 var landmarks = []string{"cluster", versionTable, "shards", "task_events"}
 
-// isUnmigrated reports whether the schema has only what exists before the first migration.
+// isUnmigrated reports whether the schema has no migrations yet.
 func (f *schemaFacts) isUnmigrated() bool {
 	return len(f.names) == 0 || len(f.names) == 1 && f.names[0] == versionTable
 }
@@ -97,7 +99,7 @@ func (f *schemaFacts) isOurs() bool {
 	return !slices.ContainsFunc(landmarks, func(name string) bool { return !slices.Contains(f.names, name) })
 }
 
-// refusalError returns an error that explains why a schema cannot be used, with advice.
+// refusalError returns an error with advice if a schema cannot be used.
 func (f *schemaFacts) refusalError(s schemaName) error {
 	role, own := quoteName(f.user), "give Troupe a schema of its own with --schema NAME "+
 		"(TROUPE_SCHEMA, Config.Schema), which is created if it is not there"
@@ -123,7 +125,7 @@ func (f *schemaFacts) refusalError(s schemaName) error {
 	return nil
 }
 
-// quoteName returns a name as it is written in a statement.
+// quoteName returns a name in the form for a statement, quoted if necessary.
 func quoteName(name string) string {
 	if plainName.MatchString(name) {
 		return name
@@ -131,7 +133,7 @@ func quoteName(name string) string {
 	return pgx.Identifier{name}.Sanitize()
 }
 
-// joinFew joins at most the first few names.
+// joinFew joins the first few names and counts the others.
 func joinFew(names []string) string {
 	const most = 5
 	if len(names) > most {
@@ -140,8 +142,8 @@ func joinFew(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ensureSchema creates the schema if needed and checks that it is ours, or changes nothing.
-// Concurrent calls run one at a time.
+// ensureSchema creates the schema if needed. It returns an error and changes nothing if the schema
+// belongs to another program. Concurrent calls run one at a time.
 func ensureSchema(ctx context.Context, config *pgx.ConnConfig, s schemaName) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, config.Copy())
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// poolSizes holds the number of connections of each pool, besides the one for the lease. With 0
-// connections, reads share those of the lanes, and the keeper shares those of reads.
+// poolSizes holds the number of connections of each pool, except the one for the lease. With 0,
+// reads use the connections of the lanes, and the keeper uses those of reads.
 type poolSizes struct{ lanes, keeper, reads int }
 
-// leastConnections is one connection for writes and reads, and one for the lease.
+// leastConnections is the minimum: one connection for reads and writes, and one for the lease.
 const leastConnections = 2
 
-// splitConnections divides the available connections among the pools, up to the wishes of the
+// splitConnections divides the available connections among the pools, up to the numbers of the
 // options.
 func (o Options) splitConnections(given int) (poolSizes, error) {
 	if given < leastConnections {
@@ -23,7 +23,7 @@ func (o Options) splitConnections(given int) (poolSizes, error) {
 			"member needs %d: raise max_connections, or the limit of the role or database",
 			given, leastConnections)
 	}
-	given-- // one is for the lease
+	given-- // one connection is for the lease
 	keeper := 0
 	if given >= 3 {
 		keeper = 1

@@ -6,8 +6,7 @@ import (
 )
 
 // fence begins every statement. Its share lock waits for a takeover or a deletion of a flow in
-// progress, and then reads the row again. Without a row every list is empty, so the rest of the
-// statement writes nothing.
+// progress, and then reads the row again. If the row is missing, the other parts write nothing.
 const fence = `WITH fence AS MATERIALIZED (SELECT FROM troupe.members WHERE incarnation = $1 AND fenced_at = 0 AND era = $2%s FOR SHARE)`
 
 const (
@@ -15,24 +14,22 @@ const (
 	fencedList = `unnest(CASE WHEN (SELECT true FROM fence) THEN $%d::%s[] END)`
 )
 
-// follow is part of the fence: if a row of the batch does not follow the last row of its journal,
-// the batch is not written. It keeps journals free of gaps, and the primary key keeps them free of
-// duplicates. Earlier rows are not checked.
+// follow is a part of the fence. The batch is not written if a row does not follow the last row of
+// its journal. This keeps journals free of gaps, and the primary key keeps them free of duplicates.
+// Earlier rows are not checked.
 const follow = ` AND NOT EXISTS (SELECT FROM %s x
 	WHERE (SELECT max(e.seq) FROM troupe.task_events e WHERE e.task = x.task AND e.seq >= x.seq) IS DISTINCT FROM x.seq)`
 
-// known is part of the fence: if the version of a new task does not exist, the batch is not
-// written. No version is deleted meanwhile, because the lock on the member makes batches and
-// deletions of flows exclude each other.
+// known is a part of the fence. The batch is not written if the version of a new task does not
+// exist. The lock on the member prevents concurrent deletions of versions.
 const known = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM troupe.flow_versions v WHERE v.id = x.id))`
 
-// there is part of the fence: if a task of the batch does not exist, the batch is not written. The
-// lock protects a task that continues after its end from retention; if the task is just being
-// deleted, the statement waits. Tasks that had not ended at the last commit of this member cannot
-// be deleted this way and need no check.
+// there is a part of the fence. The batch is not written if one of these tasks does not exist. The
+// lock protects a task that continues after its end from retention, and waits for a deletion in
+// progress. A task that had not ended at the last commit needs no check.
 const there = ` AND NOT EXISTS (SELECT FROM %s x WHERE NOT EXISTS (SELECT FROM troupe.tasks t WHERE t.id = x.id FOR NO KEY UPDATE))`
 
-// The parts write one kind each.
+// Each part writes one kind of row.
 const (
 	createTasks = `created AS (
 	INSERT INTO troupe.tasks (id, flow_id, version_id, created_at, updated_at, ended_at, snapshot_seq, steps, followed, paused, resting,
@@ -108,9 +105,8 @@ const (
 	DELETE FROM troupe.task_queue q USING %s x WHERE q.task = x.task AND q.job_id = x.job_id)`
 )
 
-// A new task must not exist, so an existing one is an error that undoes the batch. In a repeated
-// batch it is no error: there unlessThere skips it, and the other parts write rows of a new task
-// only if it was created.
+// An existing task with the id of a new one is an error that undoes the batch. In a repeated batch,
+// unlessThere skips the task. The other parts then write rows of a new task only if it was created.
 const (
 	unlessThere = ` ON CONFLICT DO NOTHING RETURNING id`
 	ifBegun     = ` WHERE CASE WHEN x.begins THEN x.task IN (SELECT id FROM created) ELSE true END`
@@ -120,8 +116,8 @@ const (
 
 // kinds are the kinds of rows in a batch, in the order of its parameters.
 var kinds = [...]struct{ name, part, repeated string }{
-	lasts:     {name: "troupe.batch_last"},    // part of the fence
-	versions:  {name: "troupe.batch_version"}, // part of the fence
+	lasts:     {name: "troupe.batch_last"},    // used by the fence
+	versions:  {name: "troupe.batch_version"}, // used by the fence
 	tasks:     {"troupe.batch_task", createTasks, unlessThere},
 	rows:      {"troupe.batch_row", appendRows, ifBegunRow},
 	columns:   {"troupe.batch_change", showColumns, ""},
@@ -134,7 +130,7 @@ var kinds = [...]struct{ name, part, repeated string }{
 	asked:     {"troupe.batch_permit", ask, ifBegun},
 	holds:     {"troupe.batch_permit_id", hold, ""},
 	releases:  {"troupe.batch_permit_id", release, ""},
-	goingOn:   {name: "troupe.batch_version"}, // ids of tasks; part of the fence
+	goingOn:   {name: "troupe.batch_version"}, // ids of tasks, used by the fence
 	tracked:   {"troupe.batch_external", track, ifBegun},
 	untracks:  {"troupe.batch_external_id", untrack, ""},
 	recalls:   {"troupe.batch_external_id", recall, ""},
@@ -163,9 +159,8 @@ const (
 	approvals
 )
 
-// statementShape is the set of kinds in a batch: a bit for each, and one for repeated. A statement
-// has only the parts that its batch needs, because the server prepares even parts that turn out to
-// be empty.
+// statementShape is the set of kinds in a batch: one bit for each, and one for repeated. A
+// statement has only the parts that its batch needs, because the server also prepares empty parts.
 type statementShape uint32
 
 // repeated is the bit of a batch in which a new task may exist already.
@@ -184,8 +179,8 @@ func (s *database) statementFor(of statementShape) *preparedStatement {
 	return p.(*preparedStatement)
 }
 
-// buildSQL returns a statement that yields one row if the batch was written. In a repeated batch it
-// also yields one row for each created task.
+// buildSQL returns a statement that yields one row if the batch was written. In a repeated batch,
+// it yields a row for each created task in addition.
 func (s statementShape) buildSQL() string {
 	parts, parameter, conditions := []string{""}, 2, ""
 	for kind, k := range kinds {

@@ -16,14 +16,13 @@ import (
 // statStore keeps statistics.
 type statStore struct{ *database }
 
-// Statements of AddStats. A lock makes concurrent calls take turns, because counts are read, added
-// to and written back.
+// The statements of AddStats. A lock serializes concurrent calls, because counts are read,
+// increased and written back.
 const (
 	lockStats = "SELECT pg_advisory_xact_lock($1)"
 
-	// statsThere looks up each spot by itself. Row comparisons leave the planner only the index of
-	// the key. It might use the index by age instead, in which one age has as many rows as there
-	// are flows and nodes, and the statistics do not show how many these are.
+	// statsThere looks up each spot separately. The row comparisons allow only the index of the
+	// key. Otherwise the planner might use the index by age, in which many rows have the same age.
 	statsThere = `SELECT s.* FROM unnest($1::text[], $2::bool[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])
 			d (flow, of_nodes, width, bucket, scope, node, version)
 		CROSS JOIN LATERAL (SELECT ` + listing.StatsColumns + ` FROM troupe.stats WHERE ` + spot + ` >= ` + wanted + ` AND ` + spot + ` <= ` + wanted + ` LIMIT 1) s`
@@ -70,8 +69,7 @@ func (s statStore) AddStats(ctx context.Context, rows []persistence.StatsRow) er
 	}))
 }
 
-// isStatsText reports whether names can be stored in a table. Rows with other names are not
-// counted.
+// isStatsText reports whether names can be stored in a table. Rows with other names are skipped.
 func isStatsText(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return !flow.IsText(name) })
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// streamStore keeps the values that steps write to streams.
+// streamStore stores the values that steps write to streams.
 type streamStore struct{ *database }
 
-// Statements of AppendStreams. As in AppendLog, concurrent appends to a task take turns, and tasks
-// that are being deleted count as gone.
+// The statements of AppendStreams. As in AppendLog, a lock serializes concurrent appends to a task,
+// and tasks that are being deleted count as unknown.
 const (
 	streamSizes = `SELECT t.id, coalesce(s.name, ''), coalesce(s.length, 0), coalesce(s.bytes, 0), coalesce(s.ended, false)
 		FROM (SELECT id FROM troupe.tasks WHERE id = ANY($1) ORDER BY id FOR KEY SHARE SKIP LOCKED) t

@@ -35,7 +35,7 @@ var dialect = listing.Dialect{
 		{Where: "t.settled_at IS NOT NULL", Order: "t.settled_at"}},
 }
 
-// failureSQL returns persistence.Failure as an SQL expression, for the beginning of an error.
+// failureSQL returns persistence.Failure as an SQL expression for the beginning of an error.
 func failureSQL(err string) string {
 	node := "strpos(" + err + ", ': ')"
 	return "left(" + err + ", greatest(" + node + " - 1, 0)) || regexp_replace(substr(" + err +
@@ -55,12 +55,12 @@ func (s taskStore) ListTasks(ctx context.Context, f persistence.TaskFilter) ([]p
 }
 
 // hasIndexOrder reports whether an index has the filtered tasks in list order. With other
-// conditions there may be so few tasks that sorting them is faster.
+// conditions, few tasks may match, and sorting them is faster.
 func hasIndexOrder(f persistence.TaskFilter) bool {
 	if f.Limit == 0 || len(f.Labels) > 0 || len(f.FlowIDs) > 0 {
 		return false
 	}
-	f.Labels, f.FlowIDs = nil, nil // empty ones filter like nil
+	f.Labels, f.FlowIDs = nil, nil // empty labels and flows filter like nil
 	f.FlowID, f.Statuses, f.Paused, f.Waits, f.Before, f.Oldest, f.Offset, f.Limit = "", nil, nil, 0, persistence.Spot{}, false, 0, 0
 	return reflect.ValueOf(f).IsZero()
 }
@@ -98,8 +98,7 @@ func (s taskStore) CountByShard(ctx context.Context) (map[int]persistence.ShardT
 	return counts, err
 }
 
-// deleteGone is the part of a statement that deletes all data of the tasks that its part gone has
-// deleted.
+// deleteGone is the part of a statement that deletes all data of the tasks in its part gone.
 const deleteGone = `
 		events AS (DELETE FROM troupe.task_events WHERE task IN (SELECT troupe.journal_key(id) FROM gone)),
 		checks AS (DELETE FROM troupe.checkpoints WHERE task IN (SELECT id FROM gone)),
@@ -118,7 +117,7 @@ func (s taskStore) EndedBetween(ctx context.Context, from, before int64, limit i
 			"ended_at < $2 ORDER BY ended_at, id LIMIT $3", from, before, limit)
 }
 
-// DeleteEnded skips rows that are being deleted concurrently.
+// DeleteEnded skips rows that another member is deleting.
 func (s taskStore) DeleteEnded(ctx context.Context, before int64, limit int) (int, error) {
 	n, err := readPage(ctx, s.database, "delete ended tasks", listing.ScanValue[int], `WITH gone AS MATERIALIZED (
 			DELETE FROM troupe.tasks WHERE id IN (SELECT id FROM troupe.tasks WHERE ended_at > 0 AND ended_at < $1
@@ -130,10 +129,10 @@ func (s taskStore) DeleteEnded(ctx context.Context, before int64, limit int) (in
 	return n[0], nil
 }
 
-// DeleteFlow begins a new era. Once it has locked the members, no batch is in progress: it has
-// waited for earlier ones, and later ones wait for it, write nothing, and check again. Renewals
-// continue. A join happens completely before or after. First DeleteFlow waits for transactions of
-// programs that start tasks of the flow (see Begin), because they lock its versions.
+// DeleteFlow begins a new era. It waits for batches in progress by locking the members. Later
+// batches wait, write nothing, and check again. Renewals continue. A join happens completely before
+// or after. DeleteFlow first waits for transactions that start tasks of the flow (see Begin),
+// because they lock its versions.
 func (s taskStore) DeleteFlow(ctx context.Context, id string, limit int) (n int, err error) {
 	var batch pgx.Batch
 	held := true
@@ -151,7 +150,7 @@ func (s taskStore) DeleteFlow(ctx context.Context, id string, limit int) (n int,
 		stats AS (DELETE FROM troupe.stats WHERE flow = $1 AND (SELECT count(*) FROM gone) < $2),
 		flow AS (DELETE FROM troupe.flows WHERE id = $1 AND (SELECT count(*) FROM gone) < $2)
 		SELECT count(*) FROM gone`, id, limit).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
-	// including one stored while waiting for the flow
+	// this includes a schedule that was stored during the wait
 	batch.Queue("DELETE FROM troupe.schedules WHERE flow_id = $1", id)
 	batch.Queue("UPDATE troupe.cluster SET era = era + 1")
 	err = s.inOne(ctx, s.pool, &batch)

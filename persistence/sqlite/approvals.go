@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// approvalStore lists approvals.
+// approvalStore reads approvals.
 type approvalStore struct{ *database }
 
 // writeApprovals applies the changes of a commit to approvals.

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// Commit checks each commit before it writes any of it. That is enough, because no other connection
-// writes meanwhile.
+// Commit checks each commit before writing it. No further check is needed, because no other
+// connection writes at the same time.
 func (s journalStore) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {
 	answers := make([]error, len(batch))
 	err := s.inTransaction(ctx, "commit", func(t writeTx) error {
@@ -85,8 +85,8 @@ func (t writeTx) writeSnapshot(n int64, c *persistence.Commit) (err error) {
 	return err
 }
 
-// writeRow writes the row of the journal, or returns the reason why it cannot. It returns the end
-// of the journal.
+// writeRow writes the row of the journal and returns the end of the journal. It returns the reason
+// if the row cannot be written.
 func (t writeTx) writeRow(c *persistence.Commit) (*journalEnd, error) {
 	if c.Create != nil {
 		return t.createTask(c)
@@ -101,7 +101,7 @@ func (t writeTx) writeRow(c *persistence.Commit) (*journalEnd, error) {
 		return j, nil
 	}
 	_, err = t.execCount("INSERT INTO task_events (task, seq, at, events) VALUES (?, ?, ?, ?)", j.n, c.Seq, c.At, c.Events)
-	j.last = c.Seq // on failure the transaction is rolled back and this is dropped
+	j.last = c.Seq // if the transaction fails, the cached ends are dropped
 	return j, err
 }
 

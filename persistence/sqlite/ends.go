@@ -7,17 +7,16 @@ import (
 
 // journalEnd is the key of a task's journal and its last row.
 type journalEnd struct {
-	n       int64 // number of the task
+	n       int64 // number of the task, which is the key of its journal
 	last    int64 // sequence number of the newest row
 	labeled bool  // the task has labels
 }
 
-// endsBytes is enough for about 12,000 tasks.
+// endsBytes bounds the cache of journal ends; it is enough for about 12,000 tasks.
 const endsBytes = 4 << 20
 
-// findJournal returns the end of a task's journal. Recently used ends are cached: only the lane
-// writes to the database, so they stay valid until a transaction is rolled back or the task is
-// deleted.
+// findJournal returns the end of a task's journal, from a cache if possible. Cached ends stay valid
+// until a rollback or the deletion of the task, because only the lane writes to the database.
 func (t writeTx) findJournal(task string) (*journalEnd, error) {
 	if j, known := t.lane.ends.Get(task); known {
 		return j, nil
@@ -32,8 +31,8 @@ func (t writeTx) findJournal(task string) (*journalEnd, error) {
 	return j, nil
 }
 
-// lookUpAll loads the uncached journal ends of a batch with one statement. After a restart, and
-// when many timers are due, these are most of them.
+// lookUpAll loads the uncached journal ends of a batch with one statement. Most ends are uncached
+// after a restart, or when many timers are due.
 func (t writeTx) lookUpAll(batch []persistence.Commit) error {
 	var unknown []string
 	for i := range batch {

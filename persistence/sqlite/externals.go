@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// externalStore finds outstanding external jobs.
+// externalStore reads external work.
 type externalStore struct{ *database }
 
 // writeExternals applies the changes of a commit to externals.

@@ -16,36 +16,36 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// databaseFiles are the database, its log and its lock as this store opened them. They are checked
-// before each write and before a connection is used, because SQLite would continue in a file that
-// was moved away, or use another file in its place.
+// databaseFiles are the database, its log and its lock file, as this store opened them. They are
+// checked before each write and each use of a connection, because SQLite would continue in a file
+// that was moved or replaced.
 //
-// A mark in the database and in the lock shows later whether the log is missing. The first
+// A mark in the database and in the lock file shows whether the log is missing. The first
 // transaction after a change of the database file raises the mark. So the database file has the
-// mark of the lock as soon as it has the whole log, whichever program moved the log there.
+// mark of the lock file as soon as it contains the whole log.
 type databaseFiles struct {
 	path string
 	lock *os.File
-	// kept open until SQLite has closed it, too: a close by this process releases SQLite's locks
+	// kept open until SQLite has closed the database, because closing releases SQLite's locks
 	database        *os.File
-	main, log, held os.FileInfo // as they were when opened
+	main, log, held os.FileInfo // state of the files when they were opened
 	lastState       os.FileInfo // state of the database file after the last transaction
 	inMain          uint32      // mark in the database file
 	logged          int64       // bytes of the log after the last transaction
 	mark            uint32      // newest mark
-	due             bool        // the next transaction raises the mark
+	due             bool        // the next transaction must raise the mark
 }
 
-// Offsets in the header of a SQLite file: the page size, the size in pages, and a number that
-// programs may set.
+// These are offsets in the header of a SQLite file: the page size, the size in pages, and a number
+// that programs may set.
 const (
 	pageSizeAt = 16
 	pagesAt    = 28
 	markOfAt   = 60
 )
 
-// checkComplete refuses a database that is missing or whose log is missing, as shown by the mark in
-// its lock.
+// checkComplete returns an error if the database or its log is missing, according to the mark in
+// the lock file.
 func checkComplete(path string, lock *os.File) error {
 	mark, err := readMark(lock)
 	if err != nil {
@@ -78,10 +78,10 @@ func markOf(head []byte) uint32 {
 	return binary.BigEndian.Uint32(head[markOfAt:])
 }
 
-// markWidth is the fixed length of a mark in the lock, so that a full disk has room for it.
+// markWidth is the fixed length of a mark in the lock file, so that a new mark needs no disk space.
 const markWidth = 11
 
-// readMark returns the mark in a lock; 0 = none.
+// readMark returns the mark in a lock file; 0 if there is none.
 func readMark(lock *os.File) (uint32, error) {
 	text := make([]byte, markWidth)
 	n, err := lock.ReadAt(text, 0)
@@ -90,7 +90,7 @@ func readMark(lock *os.File) (uint32, error) {
 	}
 	mark, err := strconv.ParseUint(strings.TrimSpace(string(text[:n])), 10, 32)
 	if err != nil {
-		return 0, nil // it was made by another program, or is new
+		return 0, nil // the lock file is new, or another program made it
 	}
 	return uint32(mark), nil
 }
@@ -100,7 +100,8 @@ func (f *databaseFiles) writeMark(mark uint32) error {
 	return errors.Join(err, f.lock.Sync())
 }
 
-// newFiles returns the files that are open. The log exists once the database has been read.
+// newFiles opens the database file and records the state of all files. The log exists once the
+// database has been read.
 func newFiles(path string, lock *os.File) (*databaseFiles, error) {
 	f := &databaseFiles{path: path, lock: lock, due: true}
 	var err error
@@ -140,7 +141,7 @@ func (f *databaseFiles) head() ([]byte, error) {
 	return head[:n], err
 }
 
-// close closes the database file. SQLite has closed it before.
+// close closes the database file. SQLite must have closed it before.
 func (f *databaseFiles) close() error {
 	if f.database == nil {
 		return nil
@@ -171,16 +172,16 @@ func (f *databaseFiles) checkFiles() error {
 	return nil
 }
 
-// checkWritten does what checkFiles does, and also returns an error if another program wrote
-// foreign or older content into the database, or cut the database or its log short. Only the holder
-// of the lane may call it.
+// checkWritten does the checks of checkFiles. It also returns an error if another program replaced
+// content of the database with foreign or older content, or truncated the database or log. The
+// caller must hold the lane.
 func (f *databaseFiles) checkWritten() error {
 	if err := f.checkFiles(); err != nil {
 		return err
 	}
 	now, err := os.Stat(f.path)
 	if err != nil {
-		return nil // the write reports other problems
+		return nil // the write itself reports other problems
 	}
 	log, err := os.Stat(f.path + "-wal")
 	changed, shorter := !sameContent(now, f.lastState), err == nil && log.Size() < f.logged
@@ -195,7 +196,7 @@ func (f *databaseFiles) checkWritten() error {
 		return &persistence.Outage{Reason: "its file was overwritten or cut short while it was in use", Err: f.spoiled(f.path)}
 	case markOf(head) < f.inMain:
 		return &persistence.Outage{Reason: "its file was overwritten by an older one while it was in use", Err: f.spoiled(f.path)}
-	// the log was not moved into the database as a whole
+	// only a part of the log was moved into the database
 	case shorter && (!changed || markOf(head) < f.mark):
 		return &persistence.Outage{Reason: "its log was cut short while it was in use", Err: f.spoiled(f.path + "-wal")}
 	}
@@ -210,8 +211,8 @@ func (f *databaseFiles) spoiled(path string) error {
 	return fmt.Errorf("%s is no longer what its member wrote: end the member and restore a backup", path)
 }
 
-// isWhole reports whether a file of the given size with this header is a complete store, as far as
-// the header shows.
+// isWhole reports whether a file of the given size with this header is a complete store, according
+// to the header.
 func isWhole(head []byte, size int64) bool {
 	if len(head) < headSize || !bytes.HasPrefix(head, []byte(magic)) || binary.BigEndian.Uint32(head[markAt:]) != ourMark {
 		return false
@@ -227,8 +228,8 @@ func sameContent(a, b os.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// raiseMark writes the next mark in a transaction, if it is due. It writes the lock first, so that
-// a missing log with that mark is always noticed.
+// raiseMark writes the next mark in a transaction, if due. It writes the lock file first, so that a
+// missing log with that mark is detected.
 func (f *databaseFiles) raiseMark(t writeTx) error {
 	if !f.due {
 		return nil
@@ -240,9 +241,9 @@ func (f *databaseFiles) raiseMark(t writeTx) error {
 	return err
 }
 
-// recordState records the database file after a transaction. If the transaction raised the mark,
-// the mark becomes valid. If part of the log was moved into the database meanwhile, the next mark
-// is due.
+// recordState records the database file after a transaction. A raised mark becomes valid when the
+// transaction commits. If a part of the log was moved into the database meanwhile, the next mark is
+// due.
 func (f *databaseFiles) recordState(committed bool) {
 	switch {
 	case f.due && committed:
@@ -263,8 +264,8 @@ func (f *databaseFiles) recordState(committed bool) {
 	}
 }
 
-// clearMark clears the mark of a closed store if its log is gone, because then everything is in the
-// database.
+// clearMark clears the mark of a closed store if the log does not exist, because then the database
+// has everything.
 func (f *databaseFiles) clearMark() error {
 	if _, err := os.Stat(f.path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -272,7 +273,7 @@ func (f *databaseFiles) clearMark() error {
 	return f.lock.Truncate(0)
 }
 
-// checkedConnector opens connections only while the file is the one opened first.
+// checkedConnector opens connections only while the files are the ones that the store opened.
 type checkedConnector struct {
 	driver driver.Driver
 	name   string

@@ -17,7 +17,7 @@ type flowStore struct{ *database }
 const (
 	flowQuery    = "SELECT id, coalesce(slug, ''), name, description, created_at, tried FROM flows "
 	versionQuery = "SELECT id, flow_id, number, definition, status, hash, created_at FROM flow_versions "
-	// versionsQuery reads many versions, without definitions, because these may be large.
+	// versionsQuery reads versions without their definitions, which may be large.
 	versionsQuery = "SELECT id, flow_id, number, NULL, status, hash, created_at FROM flow_versions "
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// ourMark is the application id in the header of our files: "Trpe". It is written first and not
+// ourMark is the application id "Trpe" in the header of a store's file. It is written first and not
 // through the log, so a file without it was never a store.
 const ourMark = 0x54727065
 
@@ -29,14 +29,14 @@ const (
 	headSize = 100
 )
 
-// checkOwn refuses a file that another program made, before anything in it or beside it changes.
+// checkOwn returns an error for a file of another program, before any file changes.
 func checkOwn(ctx context.Context, path string) error {
 	head, err := readHead(path)
 	switch {
 	case err != nil:
 		return err
 	case len(head) == 0:
-		return nil // new or empty
+		return nil // the file is new or empty
 	case len(head) < headSize || !bytes.HasPrefix(head, []byte(magic)):
 		return fmt.Errorf("%s is no SQLite database: name another file for the store", path)
 	case binary.BigEndian.Uint32(head[markAt:]) == ourMark:
@@ -61,7 +61,7 @@ func checkOwn(ctx context.Context, path string) error {
 
 const fewTables = 5
 
-// isScheduler reports whether a PocketFlow scheduler made the tables.
+// isScheduler reports whether the tables are those of a PocketFlow scheduler.
 func isScheduler(tables []string) bool {
 	return !slices.ContainsFunc([]string{"flow_versions", "flows", "node_runs", "tasks"},
 		func(name string) bool { return !slices.Contains(tables, name) })
@@ -83,9 +83,9 @@ func readHead(path string) ([]byte, error) {
 	return head[:n], errors.Join(err, file.Close())
 }
 
-// OpenForeign opens the database of another program read-only: nothing in it or beside it changes.
-// It refuses a database that is in use or was not closed, because part of its content is in other
-// files.
+// OpenForeign opens the database of another program read-only, without changing any file. It
+// refuses a database that is in use or was not closed, because other files have a part of its
+// content.
 func OpenForeign(path string) (*sql.DB, error) {
 	if err := checkKind(path); err != nil {
 		return nil, err

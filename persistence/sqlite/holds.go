@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// holdStore keeps which tasks use which objects of the payload store.
+// holdStore stores which tasks refer to which objects of other tasks.
 type holdStore struct{ *database }
 
 func (s holdStore) Hold(ctx context.Context, task, from string, at int64, objects []persistence.Object) error {
@@ -32,7 +32,7 @@ func (s holdStore) Hold(ctx context.Context, task, from string, at int64, object
 }
 
 func (s holdStore) Gone(ctx context.Context, tasks []string) ([]string, error) {
-	list, err := json.Marshal(append([]string{}, tasks...)) // nil becomes [], not null
+	list, err := json.Marshal(append([]string{}, tasks...)) // nil becomes [] instead of null
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +54,6 @@ func (s holdStore) DropHolds(ctx context.Context, before int64, limit int) (owne
 	return owners, err
 }
 
-// dropHolds looks at each hold once, however many are deleted.
+// dropHolds reads each hold once, regardless of the number of deletions.
 const dropHolds = `DELETE FROM holds WHERE (owner, object, task) IN (SELECT owner, object, task FROM holds AS h
 	WHERE at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE id = h.task) LIMIT ?) RETURNING owner`

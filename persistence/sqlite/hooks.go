@@ -64,7 +64,7 @@ func (s hookStore) BeginDelivery(ctx context.Context, d persistence.Delivery) (*
 		}
 		known, err := readFirst(ctx, &s.readers, "read a delivery", listing.ScanDelivery,
 			"SELECT "+listing.DeliveryColumns+" FROM deliveries WHERE hook = ? AND id = ?", d.Hook, d.ID)
-		if !errors.Is(err, persistence.ErrNotFound) { // it may have been deleted in between
+		if !errors.Is(err, persistence.ErrNotFound) { // deleted in between
 			return known, err
 		}
 	}

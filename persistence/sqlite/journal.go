@@ -20,7 +20,7 @@ func (s journalStore) Load(ctx context.Context, ids []string) ([]*persistence.Re
 	if err != nil {
 		return nil, wrapError("load", err)
 	}
-	defer func() { _ = t.tx.Rollback() }() // it has only read
+	defer func() { _ = t.tx.Rollback() }() // the transaction has only read
 	found, err := readRows(ctx, t, "load", scanLoaded, loadQuery, *listing.AsJSON(ids))
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s journalStore) Load(ctx context.Context, ids []string) ([]*persistence.Re
 	for _, r := range rows {
 		records[r.at].Rows = append(records[r.at].Rows, r.Row)
 	}
-	// SQLite returns them in this order without promising it; ORDER BY would sort all of them
+	// SQLite returns rows in this order without promising it; ORDER BY would sort all of them
 	// together
 	for i := range found {
 		slices.SortFunc(found[i].Rows, func(a, b persistence.Row) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -54,8 +54,8 @@ func (s journalStore) Load(ctx context.Context, ids []string) ([]*persistence.Re
 
 // loadedTask is a task as Load reads it.
 type loadedTask struct {
-	at, n int64 // position among the requested ids; number of the journal
-	size  int64 // size of all parts of the checkpoint that Snapshot begins; 0 = no checkpoint
+	at, n int64 // position among the requested ids, and number of the journal
+	size  int64 // size of all parts of the checkpoint that Snapshot begins; 0 if there is none
 	persistence.Record
 }
 
@@ -110,7 +110,8 @@ func (s journalStore) Sizes(ctx context.Context, ids []string) ([]int64, error) 
 	return sizes, nil
 }
 
-// sizeQuery measures columns, whose length is stored; measuring an expression would read it.
+// sizeQuery uses the length of columns, which SQLite stores. The length of an expression would
+// require reading the value.
 const sizeQuery = "SELECT coalesce(c.size, length(t.snapshot), 0)" +
 	" + coalesce((SELECT sum(length(events)) FROM task_events WHERE task = t.n AND seq > coalesce(c.seq, t.snapshot_seq)), 0)" +
 	" FROM tasks t" + newestCheckpoint + " WHERE t.id = ?"
@@ -131,8 +132,8 @@ func (s journalStore) DueWakes(ctx context.Context, shards persistence.ShardSet,
 		"SELECT task, due FROM wakes WHERE due <= ? ORDER BY due, task LIMIT ?", before)
 }
 
-// ofShards returns the first rows whose tasks belong to the shards. It filters in memory without a
-// shard column, because the only member asks for all shards.
+// ofShards returns the first rows of tasks in the given shards. It filters in memory without a
+// shard column, because the only member requests all shards.
 func ofShards[T any](ctx context.Context, s *database, what string, scan func(listing.Row, *T) error, task func(T) string,
 	shards persistence.ShardSet, limit int, query string, arg any) ([]T, error) {
 	if shards == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/lru"
 )
 
-// writeLane is the one connection that writes. Each statement is prepared once.
+// writeLane is the only connection that writes. It prepares each statement once.
 type writeLane struct {
-	turn  chan struct{} // has room while no write is in progress
+	turn  chan struct{} // holds a token while a write is in progress
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
 	ends  *lru.Cache[*journalEnd] // by task
@@ -28,8 +28,8 @@ func openLane(ctx context.Context, db *sql.DB, files *databaseFiles) (writeLane,
 		ends: lru.New[*journalEnd](endsBytes), files: files, log: newLog(files.path, logMost)}, err
 }
 
-// inTransaction runs f in a transaction of its own. The context ends only the wait for a turn. A
-// write that has begun is finished, because interrupting it costs more than it saves.
+// inTransaction runs f in its own transaction. ctx only bounds the wait for a turn. A write that
+// has begun is finished, because interrupting it costs more than it saves.
 func (l *writeLane) inTransaction(ctx context.Context, what string, f func(writeTx) error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -67,14 +67,14 @@ func (l *writeLane) runTransaction(t writeTx, f func(writeTx) error) error {
 		return nil
 	}
 	t.lane.ends.Clear()
-	// After some failures SQLite has rolled back by itself and refuses to do it again.
+	// After some errors SQLite has rolled back already, and a second rollback fails.
 	_, _ = t.execCount("ROLLBACK")
 	return err
 }
 
 func (l *writeLane) close() error {
 	if l.turn == nil {
-		return nil // it was never opened
+		return nil // the connection was never opened
 	}
 	l.turn <- struct{}{}
 	defer func() { <-l.turn }()
@@ -90,7 +90,7 @@ func (l *writeLane) close() error {
 	return err
 }
 
-// writeTx is the lane during one transaction.
+// writeTx is a transaction of the lane.
 type writeTx struct {
 	ctx  context.Context
 	lane *writeLane
@@ -116,7 +116,7 @@ func (t writeTx) execPrepared(query string, args ...any) (sql.Result, error) {
 	return stmt.ExecContext(t.ctx, args...)
 }
 
-// execCount returns the number of rows written.
+// execCount runs a statement and returns the number of rows written.
 func (t writeTx) execCount(query string, args ...any) (int64, error) {
 	result, err := t.execPrepared(query, args...)
 	if err != nil {
@@ -153,7 +153,7 @@ func queryRows[T any](t writeTx, scan func(listing.Row, *T) error, query string,
 
 func isNone(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// nullableBytes stores nil as NULL, different from empty.
+// nullableBytes returns nil as NULL, so that it differs from empty bytes.
 func nullableBytes(b []byte) any {
 	if b == nil {
 		return nil

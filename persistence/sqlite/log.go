@@ -6,25 +6,26 @@ import (
 	"time"
 )
 
-// walFile is the write-ahead log beside the database. SQLite restarts it only when all of it is in
-// the database and no reader uses it. If readers always overlap, that never happens, and the log
-// would grow as long as the store is open.
+// walFile is the write-ahead log beside the database. SQLite restarts it only when the database has
+// all of its content and no reader uses it. With overlapping readers that never happens, so the log
+// would grow without limit.
 type walFile struct {
 	path       string
-	most, next int64 // bytes: limit of its size, and size at which to try again
+	most, next int64 // size limit, and the size at which truncation is tried next, in bytes
 }
 
-// Limits of the log's size and of the time that a truncation waits for readers.
+// logMost and the following limit the size of the log and the time that a truncation waits for
+// readers.
 const (
 	logMost  = 64 << 20
 	logWait  = 250 * time.Millisecond
-	busyWait = 10 * time.Second // for everything else
+	busyWait = 10 * time.Second // wait of all other operations
 )
 
 func newLog(path string, most int64) *walFile { return &walFile{path + "-wal", most, most} }
 
-// truncateIfLong truncates a log that has become long. New readers read from the database, so it
-// waits only for earlier readers. After a failure it tries again when the log has grown by a
+// truncateIfLong truncates a log that has become long. It waits only for earlier readers, because
+// new readers read from the database. After a failure it tries again when the log has grown by a
 // quarter.
 func (l *walFile) truncateIfLong(t writeTx) {
 	size := l.fileSize()

@@ -16,7 +16,7 @@ import (
 // memberStore keeps members, their leases and shards.
 type memberStore struct{ *database }
 
-// fenceAll fences all members, because the lock on the file proves that no earlier member is alive.
+// fenceAll fences all members. The lock on the file proves that no earlier member is alive.
 func (s memberStore) fenceAll(ctx context.Context) error {
 	return s.inTransaction(ctx, "fence", func(t writeTx) error { return t.fenceMembers(end, time.Now().UnixMilli()) })
 }
@@ -27,7 +27,7 @@ const (
 	endExpired = endOne + " AND lease_until <= ?"
 )
 
-// fenceMembers runs a query that fences members, and changes the generation if it did.
+// fenceMembers runs a query that fences members. If it has fenced any, it increases the generation.
 func (t writeTx) fenceMembers(query string, args ...any) error {
 	n, err := t.execCount(query, args...)
 	if err == nil && n > 0 {
@@ -41,7 +41,7 @@ func (t writeTx) bumpGeneration() error {
 	return err
 }
 
-// Locked returns true: the file's lock is held until Close or the end of the process.
+// Locked returns true, because the lock file is held until Close or the end of the process.
 func (s memberStore) Locked() bool { return true }
 
 // leaseHolder is the incarnation that may write.
@@ -50,8 +50,8 @@ type leaseHolder struct {
 	leaseUntil        int64
 }
 
-// Join waits only for a predecessor of this same store, because all its members live in one
-// process.
+// Join waits only for a predecessor in the same process, because the lock file excludes other
+// processes.
 func (s memberStore) Join(ctx context.Context, j persistence.Joining) (string, error) {
 	incarnation := rand.Text()
 	var first leaseHolder
@@ -77,7 +77,7 @@ func (s memberStore) Join(ctx context.Context, j persistence.Joining) (string, e
 	}
 }
 
-// joinMember joins if possible, and returns the member that holds the store afterwards.
+// joinMember joins if possible, and returns the member that then holds the store.
 func (t writeTx) joinMember(incarnation string, j persistence.Joining) (leaseHolder, error) {
 	if err := t.checkCluster(j); err != nil {
 		return leaseHolder{}, err
@@ -108,7 +108,7 @@ func (t writeTx) joinMember(incarnation string, j persistence.Joining) (leaseHol
 	return h, err
 }
 
-// checkCluster names the cluster, or returns an error if the member's cluster, journal format or
+// checkCluster names a new cluster. It returns an error if the member's cluster, journal format or
 // place of large values does not match.
 func (t writeTx) checkCluster(j persistence.Joining) error {
 	var name, values string
@@ -125,7 +125,7 @@ func (t writeTx) checkCluster(j persistence.Joining) error {
 	return cmp.Or(persistence.Fits(written, j.Format, true), persistence.Placed(values, j.Values, true))
 }
 
-// awaitLeaseEnd waits until a lease expires, at most 100 ms at a time, so that the caller notices a
+// awaitLeaseEnd waits until a lease expires, at most 100 ms, so that the caller can check for a
 // renewal.
 func awaitLeaseEnd(ctx context.Context, until int64) error {
 	wait := time.NewTimer(min(time.Until(time.UnixMilli(until+1)), 100*time.Millisecond))
@@ -164,7 +164,8 @@ func (s memberStore) Renew(ctx context.Context, incarnation string, ttl time.Dur
 	return p, err
 }
 
-// BeginHistory also drops the cached ends of journals, because they belong to the previous history.
+// BeginHistory begins a new history. It drops the cached ends of journals, because they belong to
+// the previous history.
 func (s memberStore) BeginHistory(ctx context.Context, known string, kept int64) error {
 	return s.inTransaction(ctx, "begin another history", func(t writeTx) error {
 		n, err := t.execCount(
@@ -204,7 +205,7 @@ func (s memberStore) Cluster(ctx context.Context) (*persistence.Cluster, error) 
 	if err != nil {
 		return nil, wrapError("read the cluster", err)
 	}
-	defer func() { _ = t.tx.Rollback() }() // it has only read
+	defer func() { _ = t.tx.Rollback() }() // the transaction has only read
 	generation, err := readFirst(ctx, t, "read the cluster", listing.ScanValue[int64], generationQuery)
 	if err != nil {
 		return nil, err
@@ -245,7 +246,7 @@ func (s memberStore) Release(context.Context, string, []persistence.Transfer) er
 // Moves returns none, because there is no other member.
 func (s memberStore) Moves(context.Context) ([]persistence.Move, error) { return nil, nil }
 
-// Secret stores a new secret only if there is none.
+// Secret stores a new secret only if none is stored.
 func (s memberStore) Secret(ctx context.Context) (secret string, err error) {
 	err = s.inTransaction(ctx, "read the secret of the cluster", func(t writeTx) error {
 		return t.queryOne("UPDATE cluster SET secret = coalesce(secret, ?) RETURNING secret", []any{rand.Text()}, &secret)

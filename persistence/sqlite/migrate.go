@@ -13,8 +13,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrateSchema brings the schema up to date. The lock on the file keeps other programs out
-// meanwhile.
+// migrateSchema migrates the schema. The lock file excludes other programs meanwhile.
 func migrateSchema(ctx context.Context, db *sql.DB) error {
 	steps, hashes, err := schema.Steps(migrations, "migrations", func(text string) string { return text })
 	if err != nil {
@@ -27,7 +26,7 @@ func migrateSchema(ctx context.Context, db *sql.DB) error {
 	return schema.Update(ctx, p, hashes, func(ctx context.Context) (map[int64]string, error) { return readHashes(ctx, db) })
 }
 
-// readHashes returns the hashes of the texts that the schema was made by.
+// readHashes returns the hashes of the migrations that made the schema; nil for a new schema.
 func readHashes(ctx context.Context, db *sql.DB) (map[int64]string, error) {
 	there := 0
 	if err := db.QueryRowContext(ctx,

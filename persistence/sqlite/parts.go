@@ -27,7 +27,7 @@ func (t writeTx) writeCheckpoint(c *persistence.Commit) error {
 }
 
 // restOf returns the whole checkpoint that begins with the part first. from is the transaction that
-// read the first part, if there is one.
+// read the first part, or the pool.
 func restOf(ctx context.Context, from querier, task string, seq int64, first []byte, size int64) ([]byte, error) {
 	return parts.Join[sql.RawBytes](first, size, func(scan func(listing.Row, *struct{}) error) error {
 		_, err := readRows(ctx, from, "read a checkpoint", scan, partsQuery, task, seq)

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// maxLinks is the longest chain of symbolic links, as in the kernel.
+// maxLinks is the maximum length of a chain of symbolic links, the same as in the kernel.
 const maxLinks = 40
 
-// checkKind refuses a path that is no regular file: a directory, a device, a pipe, or a path that
-// ends like a directory.
+// checkKind refuses a path that is no regular file, such as a directory, a device, a pipe, or a
+// path with a trailing separator.
 func checkKind(path string) error {
 	info, err := os.Stat(path)
 	example := filepath.Join(path, "troupe.db")
@@ -20,7 +20,7 @@ func checkKind(path string) error {
 	case errors.Is(err, fs.ErrNotExist) && path != "" && os.IsPathSeparator(path[len(path)-1]):
 		return fmt.Errorf("%s names a folder: name a file, such as %s", path, example)
 	case err != nil:
-		return nil // opening creates it or fails next
+		return nil // opening creates the file, or fails next
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder: name a file in it, such as %s", path, example)
 	case !info.Mode().IsRegular():
@@ -30,8 +30,8 @@ func checkKind(path string) error {
 }
 
 // realPath returns the path of a file, or of the file to create, with all symbolic links resolved.
-// SQLite names its log and we name our lock after this path, so two names of one file must give the
-// same path.
+// The names of the log and the lock file derive from this path, so two names of one file must give
+// the same path.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	for range maxLinks {

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// permitStore decides about the permits of keys.
+// permitStore stores permits and decides about them.
 type permitStore struct{ *database }
 
 // writePermits applies the changes of a commit to permits.
@@ -37,7 +37,7 @@ func (t writeTx) writePermits(task string, c *persistence.PermitChanges) error {
 	return nil
 }
 
-// Rule holds the lane, so no other decision is made meanwhile.
+// Rule holds the lane, so that no other decision is made meanwhile.
 func (s permitStore) Rule(ctx context.Context, incarnation string, q persistence.PermitQuestion) (ruling persistence.Ruling, err error) {
 	err = s.inTransaction(ctx, "give permits", func(t writeTx) error {
 		if err := t.checkFence(incarnation); err != nil {
@@ -80,8 +80,8 @@ func (t writeTx) permitBook(key string, now int64) (*persistence.PermitBook, err
 	return b, err
 }
 
-// listWaiting returns the first waiting rows in the order of persistence.InTurn. It reads so many
-// rows of each of the next values of fair that they are enough together, if there are as many.
+// listWaiting returns the first waiting rows in the order of persistence.InTurn. From each of the
+// next values of fair, it reads as many rows as are enough together.
 func (t writeTx) listWaiting(key, cursor string) ([]persistence.PermitRow, error) {
 	const enough = persistence.PermitsAtOnce
 	turns, err := t.nextTurns(key, cursor)
@@ -106,8 +106,8 @@ func (t writeTx) listWaiting(key, cursor string) ([]persistence.PermitRow, error
 	}
 }
 
-// Queries for a key's rows, none of which reads all waiting rows: the number of holders, the rows
-// of one fair, the next fair, the rows that do not wait, and the unacknowledged rows.
+// These queries never read all waiting rows. They return the number of holders, the rows of one
+// fair, the next fair, the rows that do not wait, and the unacknowledged rows.
 const (
 	countHeld = "SELECT count(*), coalesce(sum(evicted), 0) FROM permits WHERE key = ? AND state IN (1, 2)"
 
@@ -120,7 +120,8 @@ const (
 	oneFair = "SELECT fair FROM permits WHERE key = ? AND state = 0 ORDER BY fair LIMIT 1"
 )
 
-// nextTurns returns the next values of fair, first those after the cursor and then those up to it.
+// nextTurns returns the next values of fair: first those after the cursor, then those up to the
+// cursor.
 func (t writeTx) nextTurns(key, cursor string) (turns []string, err error) {
 	next := func(query string, args ...any) (fair string, found bool) {
 		if err == nil {
@@ -169,7 +170,7 @@ func (t writeTx) writeRuling(key string, now int64, v *persistence.PermitVerdict
 	return err
 }
 
-// redeliverVerdicts adds the rows of earlier decisions that have been unacknowledged for long.
+// redeliverVerdicts adds the rows of earlier decisions that were not acknowledged for PermitToldMS.
 func (t writeTx) redeliverVerdicts(q persistence.PermitQuestion, now int64, ruling *persistence.Ruling) error {
 	rows, err := t.changePermits(`told_at = ?1 WHERE key = ?2 AND (task, holder) IN (SELECT `+
 		`task, holder FROM permits `+undeliveredVerdicts+")",
@@ -190,8 +191,8 @@ func (t writeTx) changePermits(set string, args ...any) ([]persistence.PermitRow
 	return queryRows(t, listing.ScanPermit, "UPDATE permits SET "+set+" RETURNING "+listing.PermitColumns, args...)
 }
 
-// OpenKeys reads one row of each key. The only member owns every shard, so hardly any row is read
-// for nothing.
+// OpenKeys reads one row of each key. Rows of other shards are rare, because the only member owns
+// every shard.
 func (s permitStore) OpenKeys(ctx context.Context, shards persistence.ShardSet, after string, limit int) (keys []string, err error) {
 	for len(keys) < limit {
 		page, err := readRows(ctx, &s.readers, "list keys", listing.ScanValue[string], openKeys, after, limit)

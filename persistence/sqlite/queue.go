@@ -13,9 +13,9 @@ import (
 // queueStore reads jobs that wait for pollers.
 type queueStore struct{ *database }
 
-// QueueRows reads each service by its index and merges the results, so that a long queue of one
-// service does not slow down the others. With many services it first reads few rows of each, and
-// later more of the services that come next.
+// QueueRows reads each service by its index and merges the results. So a long queue of one service
+// does not slow down the others. With many services it first reads few rows of each, and then more
+// of the services that come next.
 func (s queueStore) QueueRows(ctx context.Context, services []string, afterAt int64, afterTurn string,
 	limit int) ([]persistence.QueueRow, error) {
 	if services == nil {
@@ -55,7 +55,7 @@ func (s queueStore) QueueRows(ctx context.Context, services []string, afterAt in
 	return rows, nil
 }
 
-// queueReader reads the queue of a service in pieces, each twice as long as the one before.
+// queueReader reads the queue of a service in pieces, each twice as long as the previous one.
 type queueReader struct {
 	service string
 	rows    []persistence.QueueRow // next rows
@@ -67,10 +67,10 @@ type queueReader struct {
 	piece   int // number of rows to read next
 }
 
-// behindAll sorts after every task id and is none.
+// behindAll sorts after every task id.
 const behindAll = "\U0010FFFF"
 
-// readPiece reads the next piece.
+// readPiece reads the next piece of a queue.
 func (s queueStore) readPiece(ctx context.Context, l *queueReader) (err error) {
 	l.rows, err = readRows(ctx, &s.readers, "list the queue", listing.ScanJob,
 		`SELECT job_id, task, service, enqueued_at, turn, size, labels FROM task_queue

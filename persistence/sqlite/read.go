@@ -19,8 +19,8 @@ type readPool struct {
 	stmts map[string]*sql.Stmt
 }
 
-// prepareQuery may wait for a connection, so a caller that holds one must not call it for a new
-// statement.
+// prepareQuery returns the prepared statement of a query. It may wait for a connection, so a caller
+// that holds a connection must not call it for a new statement.
 func (r *readPool) prepareQuery(ctx context.Context, query string) (*sql.Stmt, error) {
 	if stmt := r.findStatement(query, nil); stmt != nil {
 		return stmt, nil
@@ -36,8 +36,8 @@ func (r *readPool) prepareQuery(ctx context.Context, query string) (*sql.Stmt, e
 	return known, err
 }
 
-// findStatement returns the statement of a query. If there is none, it stores the given one, unless
-// that is nil.
+// findStatement returns the stored statement of a query. If there is none and stmt is not nil, it
+// stores stmt.
 func (r *readPool) findStatement(query string, stmt *sql.Stmt) *sql.Stmt {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *readPool) QueryContext(ctx context.Context, query string, args ...any) 
 
 func (r *readPool) close() error {
 	if r.db == nil {
-		return nil // it was never opened
+		return nil // the pool was never opened
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,13 +70,14 @@ func (r *readPool) close() error {
 	return errors.Join(err, r.db.Close())
 }
 
-// readSnapshot reads in one transaction with statements that the pool has prepared.
+// readSnapshot is a read transaction that uses the prepared statements of the pool.
 type readSnapshot struct {
 	*readPool
 	tx *sql.Tx
 }
 
-// beginSnapshot prepares the given statements before it takes a connection.
+// beginSnapshot begins a read transaction. It prepares the given statements before it takes a
+// connection.
 func (r *readPool) beginSnapshot(ctx context.Context, queries ...string) (readSnapshot, error) {
 	for _, query := range queries {
 		if _, err := r.prepareQuery(ctx, query); err != nil {
@@ -95,8 +96,8 @@ func (s readSnapshot) QueryContext(ctx context.Context, query string, args ...an
 	return s.tx.StmtContext(ctx, stmt).QueryContext(ctx, args...)
 }
 
-// querier runs queries. The pool and a snapshot prepare each statement once and keep it. The
-// database itself runs statements that differ each time.
+// querier runs queries. The pool and a snapshot keep prepared statements. The database itself is
+// for statements that differ each time.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
@@ -107,7 +108,8 @@ func readRows[T any](ctx context.Context, q querier, what string, scan func(list
 	return readUntil(ctx, q, what, scan, nil, query, args...)
 }
 
-// readUntil returns the rows up to the first for which enough is true; nil = all.
+// readUntil returns the rows up to and including the first for which enough is true. If enough is
+// nil, it returns all rows.
 func readUntil[T any](ctx context.Context, q querier, what string, scan func(listing.Row, *T) error,
 	enough func(*T) bool, query string, args ...any) ([]T, error) {
 	rows, err := q.QueryContext(ctx, query, args...)

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence/internal/listing"
 )
 
-// scheduleStore keeps schedules.
+// scheduleStore stores schedules.
 type scheduleStore struct{ *database }
 
 const scheduleQuery = "SELECT " + listing.ScheduleColumns + " FROM schedules "
@@ -58,7 +58,7 @@ func (s scheduleStore) ListSchedules(ctx context.Context, f persistence.Schedule
 		scheduleQuery+"WHERE name > ? ORDER BY name LIMIT ?", f.After, limit)
 }
 
-// DueSchedules filters by shard in memory without a shard column, because the only member asks for
+// DueSchedules filters by shard in memory without a shard column, because the only member requests
 // all shards.
 func (s scheduleStore) DueSchedules(ctx context.Context, shards persistence.ShardSet, by int64, limit int) ([]persistence.Schedule, error) {
 	some := limit

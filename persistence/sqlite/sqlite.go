@@ -1,9 +1,9 @@
-// Package sqlite is the Store in one file, for one member.
+// Package sqlite implements the Store in one file, for one member.
 //
-// Every write, heartbeats included, goes through one connection, one at a time. Readers have a pool
-// of their own and never wait for writes. An acknowledged write is on the disk (WAL,
-// synchronous=FULL). A lock on a file beside the database keeps every other process out, so the
-// ends of journals that the writing connection has cached stay valid.
+// Every write, heartbeats included, goes through one connection, one at a time. Readers have their
+// own pool and never wait for writes. An acknowledged write is on the disk (WAL, synchronous=FULL).
+// A lock file beside the database excludes every other process, so the cached ends of journals stay
+// valid.
 package sqlite
 
 import (
@@ -23,11 +23,11 @@ import (
 
 // Options configures how a file is opened. The zero value is useful.
 type Options struct {
-	// Readers is the number of reading connections; 0 = 4.
+	// Readers is the number of reading connections; 0 means 4.
 	Readers int
 }
 
-// store is the whole store: its parts share one database.
+// store is the whole Store. Its parts share one database.
 type store struct {
 	*database
 	approvalStore
@@ -65,8 +65,8 @@ type database struct {
 	lock    *os.File
 }
 
-// Open opens the file at path, resolving links, and creates it if it is missing. For a file in use
-// by another store it returns persistence.ErrTaken, wrapped in a text that names the file.
+// Open opens the file at path, resolving links, and creates it if it is missing. If another store
+// uses the file, the error wraps persistence.ErrTaken and names the file.
 func Open(ctx context.Context, path string, o Options) (persistence.Store, error) {
 	if o.Readers <= 0 {
 		o.Readers = 4
@@ -98,7 +98,7 @@ func Open(ctx context.Context, path string, o Options) (persistence.Store, error
 	return newStore(s), nil
 }
 
-// takeLock locks the file at a path, even if the file is removed and created again meanwhile.
+// takeLock locks the file at a path, even if the file is removed and recreated meanwhile.
 func takeLock(path string) (*os.File, error) {
 	for {
 		file, err := lockFile(path)
@@ -119,7 +119,8 @@ func takeLock(path string) (*os.File, error) {
 }
 
 func (s *database) openStore(ctx context.Context, path string, o Options) error {
-	// Only this user may read payloads; SQLite gives its other files the same permissions.
+	// The file contains payloads, so only this user may read it. SQLite gives its other files the
+	// same permissions.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -149,8 +150,8 @@ func (s *database) openStore(ctx context.Context, path string, o Options) error 
 	return memberStore{s}.fenceAll(ctx)
 }
 
-// openPool returns a pool of connections to an existing file. It opens a connection only while
-// check returns no error.
+// openPool returns a pool of connections to an existing file. It opens no connection while check
+// returns an error.
 func openPool(path string, size int, check func() error, pragmas ...string) (*sql.DB, error) {
 	how := url.Values{"mode": {"rw"}, "_pragma": append(pragmas, fmt.Sprintf("busy_timeout(%d)", busyWait.Milliseconds()))}
 	opener, err := openFile(path, how)
@@ -167,7 +168,7 @@ func openFile(path string, how url.Values) (*sql.DB, error) {
 	return sql.Open("sqlite", nameOf(path, how))
 }
 
-// nameOf returns the name of a file for SQLite.
+// nameOf returns a file name in the form that SQLite expects.
 func nameOf(path string, how url.Values) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
@@ -182,7 +183,7 @@ func (s *database) Ping(ctx context.Context) error {
 
 func (s *database) Lanes() int { return 1 }
 
-// Close waits for the write in progress. It releases the lock last.
+// Close waits for the write in progress. It releases the lock file last.
 func (s *database) Close() error {
 	whole := s.files != nil && s.conn != nil && s.files.checkFiles() == nil
 	err := errors.Join(s.readers.close(), s.writeLane.close())

@@ -16,8 +16,8 @@ import (
 // taskStore lists, counts and deletes tasks.
 type taskStore struct{ *database }
 
-// byUpdate divides tasks into the active ones, which are few, and all others, whose index does not
-// change with the steps of a task.
+// byUpdate divides tasks into the active ones, which are few, and all others. The index of the
+// others does not change with each step.
 var byUpdate = []listing.Part{
 	{Where: "t.ended_at = 0 AND t.resting = 0", Order: "t.updated_at"},
 	{Where: "(t.ended_at > 0 OR t.resting <> 0)", Order: "t.updated_at"},
@@ -42,7 +42,7 @@ var dialect = listing.Dialect{Mark: "?",
 		q.Add(")")
 	}}
 
-// The driver adds this function to every connection of the program.
+// The driver adds this function to every connection of the process.
 func init() {
 	sqlite.MustRegisterDeterministicScalarFunction("troupe_failure", 1,
 		func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
@@ -58,11 +58,11 @@ func (s taskStore) Task(ctx context.Context, id string) (*persistence.TaskRow, e
 	return readFirst(ctx, &s.readers, "read a task", listing.ScanTask, "SELECT "+listing.Columns+dialect.From()+" WHERE t.id = ?", id)
 }
 
-// few is the number of rows below which they are looked up one by one instead of testing every
-// other row. The rows are jobs of a queue, or tasks with a label, of a flow or with an id prefix.
+// few is the number of rows below which they are looked up one by one, instead of testing every row
+// of a list. These rows are jobs of a queue, or tasks with a label, flow or id prefix.
 const few = 2_000
 
-// dialectFor returns the dialect with the facts about which properties in the filter are rare.
+// dialectFor returns the dialect with flags for properties of the filter that are rare.
 func (s taskStore) dialectFor(ctx context.Context, f persistence.TaskFilter) (d listing.Dialect, err error) {
 	d = dialect
 	if f.Queued != "" {
@@ -89,7 +89,7 @@ func (s taskStore) dialectFor(ctx context.Context, f persistence.TaskFilter) (d 
 	return d, err
 }
 
-// findsFew reports whether a query returns few rows.
+// findsFew reports whether a query returns fewer than few rows.
 func (s taskStore) findsFew(ctx context.Context, query string, args ...any) (bool, error) {
 	n, err := readFirst(ctx, &s.readers, "count rows", listing.ScanValue[int],
 		"SELECT count(*) FROM ("+query+" LIMIT ?)", append(args, few)...)
@@ -148,15 +148,14 @@ func (s taskStore) NewestOf(ctx context.Context, flows []string, each int) ([]pe
 	return all, nil
 }
 
-// CountByShard hashes the task ids and needs no shard column, because the only member otherwise
-// asks for all shards. Of the unfinished tasks the active ones have an index, too; the rest are
-// resting.
+// CountByShard hashes the task ids, because the table has no shard column. It counts active tasks
+// by their index; the other unfinished tasks are resting.
 func (s taskStore) CountByShard(ctx context.Context) (map[int]persistence.ShardTasks, error) {
 	t, err := s.readers.beginSnapshot(ctx, openIDs, unfinishedIDs)
 	if err != nil {
 		return nil, wrapError("count tasks", err)
 	}
-	defer func() { _ = t.tx.Rollback() }() // it has only read
+	defer func() { _ = t.tx.Rollback() }() // the transaction has only read
 	open, err := readRows(ctx, t, "count tasks", listing.ScanValue[string], openIDs)
 	if err != nil {
 		return nil, err
@@ -187,11 +186,11 @@ func (s taskStore) EndedBetween(ctx context.Context, from, before int64, limit i
 			"ORDER BY ended_at, id LIMIT ?", from, before, limit)
 }
 
-// turnTasks is the number of tasks deleted before waiting writers get a turn.
+// turnTasks is the number of tasks deleted in one transaction, before waiting writers get a turn.
 const turnTasks = 50
 
-// inTurns deletes up to limit tasks in steps. Each step deletes up to the given number, and fewer
-// if there are no more.
+// inTurns deletes up to limit tasks in several transactions. step deletes at most the given number
+// and returns how many it deleted.
 func (s taskStore) inTurns(ctx context.Context, what string, limit int, step func(t writeTx, most int) (int,
 	error)) (deleted int, err error) {
 	for deleted < limit {
@@ -235,8 +234,7 @@ func (s taskStore) DeleteFlow(ctx context.Context, id string, limit int) (int, e
 	})
 }
 
-// deleteTasks deletes up to most tasks with all their data. The query next returns the next task to
-// delete.
+// deleteTasks deletes up to most tasks with all their data. The query next selects the next task.
 func (t writeTx) deleteTasks(most int, next string, arg any) (deleted int, err error) {
 	for ; deleted < most; deleted++ {
 		var id string
@@ -255,7 +253,7 @@ func (t writeTx) deleteTasks(most int, next string, arg any) (deleted int, err e
 	return deleted, nil
 }
 
-// deleteRest deletes the other data of a deleted task.
+// deleteRest deletes the remaining data of a deleted task.
 func (t writeTx) deleteRest(task string, n int64) error {
 	t.lane.ends.Drop(task)
 	if _, err := t.execCount("DELETE FROM task_events WHERE task = ?", n); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// reasons maps a SQLite error code to the reason why the file cannot be used.
+// reasons maps a SQLite error code to the reason why the file is unavailable.
 var reasons = map[int]string{
 	sqlite3.SQLITE_FULL:     "its disk is full",
 	sqlite3.SQLITE_IOERR:    "its disk reports an error",
@@ -20,14 +20,14 @@ var reasons = map[int]string{
 	sqlite3.SQLITE_NOMEM:    "the member has no memory left",
 }
 
-// wrapError adds the attempted operation to err. It separates refused values from a file that
-// cannot be used.
+// wrapError adds the attempted operation to err. It marks refused values as ErrRefused, and an
+// unusable file as an Outage.
 func wrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if e := new(driver.Error); errors.As(err, &e) {
-		code := e.Code() & 0xff // without the details of an extended code
+		code := e.Code() & 0xff // without the bits of an extended code
 		if code == sqlite3.SQLITE_TOOBIG {
 			return fmt.Errorf("%s: %w: %w", what, persistence.ErrRefused, err)
 		}

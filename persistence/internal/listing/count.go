@@ -31,17 +31,17 @@ func Count(d Dialect, f persistence.TaskFilter) *Query {
 	return q
 }
 
-// countedByLabel reports whether the rows of labels have all that the filter needs.
+// countedByLabel reports whether the table of labels has all columns that the filter needs.
 func (d Dialect) countedByLabel(f persistence.TaskFilter) bool {
 	return d.LabelTable && len(f.Labels) == 1 && asksOnlyFor(f, func(rest *persistence.TaskFilter) { rest.Labels = nil })
 }
 
-// countedByIndex reports whether the indexes by state have all that the filter needs.
+// countedByIndex reports whether the indexes by state have all columns that the filter needs.
 func countedByIndex(f persistence.TaskFilter) bool {
 	return asksOnlyFor(f, func(rest *persistence.TaskFilter) { rest.FlowID, rest.FlowIDs, rest.FlowSlug = "", nil, "" })
 }
 
-// asksOnlyFor reports whether the filter has only states, creation times, and conditions that
+// asksOnlyFor reports whether the filter has only states, creation times, and the conditions that
 // without removes.
 func asksOnlyFor(f persistence.TaskFilter, without func(*persistence.TaskFilter)) bool {
 	f.Statuses, f.CreatedFrom, f.CreatedTo, f.Most, f.Oldest = nil, 0, 0, 0, false
@@ -53,8 +53,8 @@ func asksOnlyFor(f persistence.TaskFilter, without func(*persistence.TaskFilter)
 }
 
 // CountBy returns the query for task counts by a property. Each row has the number of a part, the
-// value of the property and a count; Groups reads them. A part counts one task more than the limit
-// of a group, to show that there are more.
+// value of the property and a count; Groups reads these rows. A part counts one task more than the
+// limit, to show that there are more.
 func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
 	f.ByUpdate = false
 	if f.Most > 0 {
@@ -84,8 +84,8 @@ func CountBy(d Dialect, f persistence.TaskFilter, by persistence.By) *Query {
 
 var everyState = []string{"pending", "running", "canceling", "completed", "failed", "canceled"}
 
-// byState counts each end state by itself and all active tasks together, if indexes have all that
-// the filter needs. Otherwise it returns false.
+// byState counts each end state separately and all active tasks together. It returns false if the
+// indexes lack columns that the filter needs.
 func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
 	table, by := "tasks t", ""
 	switch {
@@ -122,7 +122,7 @@ func (q *Query) byState(d Dialect, f persistence.TaskFilter) bool {
 }
 
 // addPicked ends a part that reads a property of each selected task, up to the limit of counting.
-// It prefers no state over another.
+// It does not prefer any state.
 func (q *Query) addPicked(d Dialect, f persistence.TaskFilter, what func()) {
 	from, by := " FROM "+d.Schema+"tasks t", ""
 	if d.usesLabel(f) {

@@ -1,3 +1,3 @@
-// Package listing holds the parts of reading tasks that both databases share: the columns of
-// listings, the text of their conditions, and the conversion of rows.
+// Package listing holds the parts of task queries that both databases share: the columns of
+// listings, the conditions, and the conversion of rows.
 package listing

@@ -18,58 +18,58 @@ type Dialect struct {
 	Schema string
 	// Labels writes the condition that a task has all these labels.
 	Labels func(q *Query, labels map[string]string)
-	// Open is the condition of the index on unfinished tasks. Ended is the column with an index of
+	// Open is the condition of the index on unfinished tasks. Ended is the column of the index on
 	// ended tasks by state.
 	Open, Ended string
-	// EndedOfFlow extends the condition on an end state where an index by flow and state covers
-	// only ended tasks.
+	// EndedOfFlow extends the condition on an end state if an index by flow and state covers only
+	// ended tasks.
 	EndedOfFlow string
-	// LabelSays writes the condition that some label of a task has a value, and LabelOf the value
+	// LabelSays writes the condition that any label of a task has a value. LabelOf writes the value
 	// of a named label.
 	LabelSays, LabelOf func(q *Query, text string)
 	// Like is the operator for comparing texts while ignoring case.
 	Like string
 	// Failure is the SQL expression for persistence.Failure of a task's error.
 	Failure string
-	// Aside, put before a column, keeps the database from using the index of that column; "" if the
-	// database chooses well by itself.
+	// Aside is put before a column to prevent the use of its index; "" if the database chooses
+	// indexes well.
 	Aside string
 	// LabelTable reports whether labels have a table of their own, task_labels.
 	LabelTable bool
-	// Some is put before the number of a LIMIT if the database would choose its plan by that
-	// number. For a limit of one it would sort all rows, and do the same after skipping thousands.
+	// Some is put before the number of a LIMIT, so that the database does not choose its plan by
+	// this number. With a limit of one, the database would otherwise sort all rows.
 	Some string
-	// Narrow reports whether the database sorts whole rows. Then a query first selects the tasks of
-	// a page.
+	// Narrow reports whether the database sorts whole rows. A query then first selects only the ids
+	// of a page.
 	Narrow bool
-	// ByJobs reports whether tasks with jobs in a queue are found through these jobs, because they
-	// are few.
+	// ByJobs reports whether tasks with jobs in a queue are found through these jobs, because the
+	// jobs are few.
 	ByJobs bool
-	// RareLabel is the name of a filtered label that few tasks have; "" if there is none or it was
-	// not checked.
+	// RareLabel is the name of a filtered label that few tasks have; "" if there is none, or if
+	// this was not checked.
 	RareLabel string
-	// ManyIDs reports whether so many ids have the filtered prefix that a list is read in its own
+	// ManyIDs reports whether many ids have the filtered prefix, so that a list is read in its own
 	// order instead.
 	ManyIDs bool
-	// ByFlow reports whether the filtered flow has few tasks and the filtered labels have not.
+	// ByFlow reports whether the filtered flow has few tasks and the filtered labels have many.
 	ByFlow bool
-	// ByUpdate are disjoint parts of all tasks, each with an index or small, where no index exists
-	// on the time of the last update.
+	// ByUpdate are disjoint parts of all tasks, for databases without an index on the time of the
+	// last update. Each part has an index or is small.
 	ByUpdate []Part
-	aside    bool // the index on flows is not worth using
+	aside    bool // the index on flows is not worth using in this query
 }
 
 // Part is a part of all tasks, with the column that orders it.
 type Part struct {
 	Where, Order string
-	state        bool   // Where restricts the state
-	only         string // the only state in it; "" = several are possible
+	state        bool   // Where restricts the status
+	only         string // the only status in the part; "" if several are possible
 }
 
 // Columns are the columns that Scan reads, in its order.
 const Columns = head + `t.params` + tail
 
-// listColumns are Columns without large values, because lists do not show the params of tasks.
+// listColumns are Columns without params, because lists do not show these large values.
 const listColumns = head + `NULL` + tail
 
 const (
@@ -87,13 +87,13 @@ func (d Dialect) Joins() string {
 	return " LEFT JOIN " + d.Schema + "flows f ON f.id = t.flow_id LEFT JOIN " + d.Schema + "flow_versions v ON v.id = t.version_id"
 }
 
-// usesLabel reports whether the tasks of a filter are found through a label. For lists by end time
-// this pays off only if few tasks have the label.
+// usesLabel reports whether the tasks of a filter are found through a label. For lists by end time,
+// this is faster only if few tasks have the label.
 func (d Dialect) usesLabel(f persistence.TaskFilter) bool {
 	return d.LabelTable && len(f.Labels) > 0 && !d.ByFlow && (!f.ByEnd || d.RareLabel != "")
 }
 
-// byLabel returns a FROM clause that goes from the rows of a label, in order of creation, to their
+// byLabel returns a FROM clause that reads the rows of a label in order of creation, and then their
 // tasks.
 func (d Dialect) byLabel() string {
 	return " FROM " + d.Schema + "task_labels l CROSS JOIN " + d.Schema + "tasks t ON t.id = l.task"
@@ -104,13 +104,13 @@ type Query struct {
 	Args []any
 	text strings.Builder
 	mark string
-	open string // keyword of the next condition, "WHERE" or "AND"
+	open string // keyword before the next condition, "WHERE" or "AND"
 	asc  bool   // oldest first
-	some string // prefix of the numbers of limits
+	some string // prefix of the number of a LIMIT
 }
 
-// List returns the query for the tasks that a filter selects. A page of the newest tasks in some
-// states, or with some label, is read from an index of these alone.
+// List returns the query for the tasks that a filter selects. A page of the newest tasks with some
+// states or a label is read from an index.
 func List(d Dialect, f persistence.TaskFilter) *Query {
 	q := &Query{mark: d.Mark, asc: f.Oldest, some: d.Some}
 	q.Add("SELECT " + listColumns)
@@ -131,7 +131,7 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 		q.Add(d.byLabel() + d.Joins())
 		q.addWhere(d, f, "l.")
 	case d.Narrow && f.Limit > 0 && !f.ByEnd && f.EndedFrom > 0:
-		q.some = "" // these rows are sorted
+		q.some = "" // these rows are sorted anyway
 		q.Add(" FROM (SELECT t.id AS picked FROM " + d.Schema + "tasks t")
 		q.addWhere(d, f, "")
 		q.addOrder(created, id, f.Limit, f.Offset)
@@ -145,7 +145,8 @@ func List(d Dialect, f persistence.TaskFilter) *Query {
 	return q
 }
 
-// indexParts returns disjoint parts of the selected tasks, each with an index in list order.
+// indexParts returns disjoint parts of the selected tasks, each with an index in list order; nil if
+// there are none.
 func (d Dialect) indexParts(f persistence.TaskFilter) []Part {
 	switch {
 	case f.ByUpdate:
@@ -156,7 +157,8 @@ func (d Dialect) indexParts(f persistence.TaskFilter) []Part {
 	return d.stateParts(f.Statuses, "")
 }
 
-// mergeParts reads from each part only as many rows as the page can need.
+// mergeParts adds a union of the parts. From each part it reads only as many rows as the page can
+// need.
 func (q *Query) mergeParts(d Dialect, f persistence.TaskFilter, parts []Part) {
 	for i, part := range parts {
 		q.Add([]string{" FROM (", " UNION ALL "}[min(i, 1)] + "SELECT * FROM (SELECT * FROM " + d.Schema + "tasks t")
@@ -195,7 +197,7 @@ func (q *Query) Add(text string, values ...any) {
 	}
 }
 
-// And begins a condition.
+// And adds a condition, after WHERE or AND.
 func (q *Query) And(text string, values ...any) {
 	q.Add(q.open)
 	q.open = " AND "
@@ -216,14 +218,15 @@ func (q *Query) addPart(d Dialect, f persistence.TaskFilter, part Part) {
 	q.addConditions(d, f, "")
 }
 
-// addWhere adds the conditions of a filter. by is "l." if the first label leads to the tasks.
+// addWhere adds the conditions of a filter. by is "l." if the tasks are found through a label, else
+// "".
 func (q *Query) addWhere(d Dialect, f persistence.TaskFilter, by string) {
 	q.open = " WHERE "
 	d.aside = d.isNarrowed(f) && !d.ByFlow
 	q.addConditions(d, f, by)
 }
 
-// isNarrowed reports whether few tasks match even without the flow, so the index on flows is not
+// isNarrowed reports whether few tasks match without the flow, so that the index on flows is not
 // worth using.
 func (d Dialect) isNarrowed(f persistence.TaskFilter) bool {
 	if len(f.Statuses) == 0 {
@@ -233,7 +236,7 @@ func (d Dialect) isNarrowed(f persistence.TaskFilter) bool {
 	return len(states) == 1 && states[0].isSmall()
 }
 
-// isSmall reports whether a part by state has few tasks, which is true for all states except
+// isSmall reports whether a part by state has few tasks, which is assumed for all states except
 // completed. The indexes of small parts contain the flow.
 func (p *Part) isSmall() bool { return p.only != "completed" }
 
@@ -260,7 +263,7 @@ func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.Add(")")
 	}
 	if f.Version > 0 {
-		// the number may exceed the range of the column
+		// the number may exceed the range of an integer column
 		q.And("t.version_id IN (SELECT id FROM "+d.Schema+"flow_versions WHERE number = CAST(", f.Version)
 		q.Add(" AS bigint))")
 	}
@@ -270,7 +273,7 @@ func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
 			column = d.Aside + column
 		}
 		q.And(column+" >= ", f.IDPrefix)
-		// ids are compared by their bytes, and none contains that character
+		// ids are compared by bytes, and no id contains this character
 		q.And(column+" < ", f.IDPrefix+"\U0010FFFF")
 	}
 	if f.Node != "" {
@@ -292,11 +295,11 @@ func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
 		q.And(created+" < ", f.CreatedTo)
 	}
 	if f.Paused != nil {
-		// no parameter, because an index covers the paused tasks
+		// a literal instead of a parameter, because an index covers the paused tasks
 		q.And("t.paused = " + strconv.FormatBool(*f.Paused))
 	}
 	if f.Waits != 0 {
-		q.And("t.waits <> 0") // the condition of the index, word by word
+		q.And("t.waits <> 0") // same text as the condition of the index
 		q.And("t.waits & ", int64(f.Waits))
 		q.Add(" <> 0")
 	}
@@ -313,7 +316,7 @@ func (q *Query) addConditions(d Dialect, f persistence.TaskFilter, by string) {
 	}
 }
 
-// addBounds adds the conditions for rows behind one position in list order and not behind another.
+// addBounds adds the conditions for rows after one position in list order, and up to another.
 func (q *Query) addBounds(column, id string, after, through persistence.Spot) {
 	behind, until := ") < (", ") >= ("
 	if q.asc {
@@ -341,9 +344,8 @@ func (q *Query) addQueued(d Dialect, service string) {
 	q.Add(")")
 }
 
-// addEndConditions adds the conditions on the end of a task. Nearly all tasks have ended, so that
-// condition alone selects little. It comes last, because a database that reads from the first bound
-// would read nearly all rows.
+// addEndConditions adds the conditions on the end time. They come last, because nearly all tasks
+// have ended. A database that begins with this condition would read nearly all rows.
 func (q *Query) addEndConditions(d Dialect, f persistence.TaskFilter) {
 	for _, bound := range []struct {
 		text string
@@ -364,7 +366,7 @@ func (q *Query) addEndConditions(d Dialect, f persistence.TaskFilter) {
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
-// addTextSearch adds the condition that a text is in one of the places that people search.
+// addTextSearch adds the condition that a text is in the id, the error or a label.
 func (q *Query) addTextSearch(d Dialect, text string) {
 	q.And("(t.id >= ", text)
 	q.Add(" AND t.id < ", text+"\U0010FFFF")
@@ -374,8 +376,8 @@ func (q *Query) addTextSearch(d Dialect, text string) {
 	q.Add(")")
 }
 
-// addLabels adds the conditions for all labels. If tasks are found through a label, it is the rare
-// one, or else the first by name.
+// addLabels adds the conditions for all labels. If the tasks are found through a label, this is the
+// rare label, or else the first by name.
 func (q *Query) addLabels(d Dialect, labels map[string]string, by string) {
 	if by == "" {
 		d.Labels(q, labels)
@@ -390,8 +392,8 @@ func (q *Query) addLabels(d Dialect, labels map[string]string, by string) {
 	}
 }
 
-// addStatus adds the condition on states. Rows of labels have their own copy of the state, in which
-// several states are found in list order.
+// addStatus adds the condition on states. Rows of labels have their own copy of the state, which
+// keeps the list order for several states.
 func (q *Query) addStatus(d Dialect, statuses []string, by string) {
 	known := d.stateParts(statuses, by)
 	switch {
@@ -406,11 +408,11 @@ func (q *Query) addStatus(d Dialect, statuses []string, by string) {
 	}
 }
 
-// columnName returns a column of the task, or of the label that leads to it.
+// columnName returns a column of the task, or of the label through which the tasks are found.
 func columnName(name, by string) string { return cmp.Or(by, "t.") + name }
 
 // stateParts returns parts, each with an index, that together have the given states. It returns
-// none if a word among them is no state. by is "l." if rows of labels have the state.
+// none if a given state does not exist. by is "l." if the rows of labels have the state.
 func (d Dialect) stateParts(statuses []string, by string) (parts []Part) {
 	part := func(where, only string) {
 		parts = append(parts, Part{Where: where, Order: "t.created_at", state: true, only: only})

@@ -52,7 +52,7 @@ type Counted struct {
 	Count int
 }
 
-// ScanCounted reads a part, a value and a count.
+// ScanCounted reads a part, a value and a count into c.
 func ScanCounted(row Row, c *Counted) error { return row.Scan(&c.Part, &c.What, &c.Count) }
 
 // ScanFlow reads id, slug, name, description, creation time, and whether it is a trial flow.
@@ -132,7 +132,7 @@ func AsJSON(list []string) *string {
 	return &text
 }
 
-// Depth is the queue of one service.
+// Depth is the state of the queue of one service.
 type Depth struct {
 	Service string
 	persistence.QueueStat
@@ -155,7 +155,7 @@ type ShardCount struct {
 	persistence.ShardTasks
 }
 
-// ScanShardCount reads a shard and its numbers.
+// ScanShardCount reads a shard and its counts.
 func ScanShardCount(row Row, c *ShardCount) error { return row.Scan(&c.Shard, &c.Active, &c.Resting) }
 
 // ScanValue reads a single column.
@@ -166,7 +166,8 @@ func Collect[T any](rows Rows, read func(Row, *T) error) ([]T, error) {
 	return CollectUntil(rows, read, nil)
 }
 
-// CollectUntil returns the rows up to the first for which enough is true; nil = all.
+// CollectUntil returns the rows up to and including the first for which enough is true. If enough
+// is nil, it returns all rows.
 func CollectUntil[T any](rows Rows, read func(Row, *T) error, enough func(*T) bool) ([]T, error) {
 	list := []T{}
 	for rows.Next() {
@@ -216,7 +217,7 @@ func ScanPermit(row Row, p *persistence.PermitRow) error {
 	return err
 }
 
-// ScanPermitBefore reads PermitColumns and the number of rows that wait before.
+// ScanPermitBefore reads PermitColumns and the number of waiting rows before the permit.
 func ScanPermitBefore(row Row, p *persistence.PermitRow) error {
 	err := row.Scan(&p.Task, &p.Holder, &p.Key, &p.Limit, &p.PerMS, &p.Full, &p.Priority, &p.Fair,
 		&p.AskedAt, &p.Turn, &p.State, &p.GivenAt, &p.Evicted, &p.Before)
@@ -227,7 +228,7 @@ func ScanPermitBefore(row Row, p *persistence.PermitRow) error {
 // LogColumns are the columns that ScanLog reads.
 const LogColumns = "l.task, l.n, l.job, l.source, l.number, l.chars_before, l.lines_before, l.chars, l.lines, l.content"
 
-// Log is a chunk, with whether it is the oldest of its attempt.
+// Log is a chunk of a log. Oldest reports whether it is the first kept chunk of its attempt.
 type Log struct {
 	persistence.LogRow
 	Oldest bool

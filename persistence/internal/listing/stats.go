@@ -10,7 +10,7 @@ import (
 // StatsColumns are the columns that ScanStats reads.
 const StatsColumns = "flow, version, scope, node, width, bucket, counts"
 
-// ScanStats reads the counts of one bucket.
+// ScanStats reads StatsColumns.
 func ScanStats(row Row, r *persistence.StatsRow) error {
 	var counts []byte
 	if err := row.Scan(&r.Flow, &r.Version, &r.Scope, &r.Node, &r.Width, &r.Bucket, &counts); err != nil {

@@ -1,5 +1,5 @@
-// Package lru is a cache that keeps the most recently used values, up to a number of bytes. A Cache
-// is not safe for concurrent use: its owner guards it.
+// Package lru implements a cache that keeps the most recently used values, up to a number of bytes.
+// A Cache is not safe for concurrent use.
 package lru
 
 import "container/list"
@@ -18,7 +18,7 @@ type cacheEntry[V any] struct {
 	bytes int
 }
 
-// perEntry is the memory in bytes of an entry besides its value.
+// perEntry is the memory of an entry in addition to its value, in bytes.
 const perEntry = 256
 
 // New returns a cache that keeps up to most bytes.
@@ -36,8 +36,8 @@ func (c *Cache[V]) Get(key string) (value V, ok bool) {
 	return e.Value.(*cacheEntry[V]).value, true
 }
 
-// Put stores a value and removes the least recently used ones to make room. A value larger than the
-// whole cache is not stored.
+// Put stores a value and removes the least recently used values to make room. A value larger than
+// the whole cache is not stored.
 func (c *Cache[V]) Put(key string, value V, bytes int) {
 	c.Drop(key)
 	bytes += len(key) + perEntry

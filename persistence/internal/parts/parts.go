@@ -1,6 +1,6 @@
 // Package parts splits large checkpoints. A store keeps the snapshot of a checkpoint in several
-// rows of at most Size bytes. They are sent and read one after the other. So the whole snapshot is
-// never in a statement, a driver's buffer or a page cache, in addition to the state in memory.
+// rows of at most Size bytes, which are sent and read one after another. So a statement, a driver's
+// buffer or a page cache never holds the whole snapshot.
 package parts
 
 import (
@@ -15,7 +15,8 @@ import (
 // Size is the number of bytes of each part except the last.
 const Size = persistence.LargeSnapshot
 
-// Of yields the parts of a snapshot, numbered from 0. Each is valid until the next one.
+// Of yields the parts of a snapshot, numbered from 0. Each part is valid until the next one is
+// yielded.
 func Of(snapshot flow.Snapshot) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		n, part := 0, make([]byte, 0, min(snapshot.Len(), Size))
@@ -35,15 +36,15 @@ func Of(snapshot flow.Snapshot) iter.Seq2[int, []byte] {
 	}
 }
 
-// First returns the part that is stored in the row of the checkpoint itself.
+// First returns the part that is stored in the checkpoint's own row.
 func First(snapshot flow.Snapshot) []byte {
 	for _, part := range Of(snapshot) {
 		return part
 	}
-	return nil // never reached: there is always a part, possibly an empty one
+	return nil // never reached, because there is always a part, possibly an empty one
 }
 
-// Head is the row of the checkpoint itself.
+// Head is the checkpoint's own row.
 type Head struct {
 	Size  int64 // size of all parts
 	First []byte
@@ -52,10 +53,9 @@ type Head struct {
 // ScanHead reads the size and the first part.
 func ScanHead(row listing.Row, h *Head) error { return row.Scan(&h.Size, &h.First) }
 
-// Join appends the other parts to the first one of a snapshot of size bytes. read calls scan for
-// each of their rows, in order. R is the driver's type for bytes that are not copied. Join returns
-// persistence.ErrNotFound if the parts were deleted meanwhile, because a task is deleted together
-// with its checkpoints.
+// Join returns a snapshot of size bytes from its first part and the other parts. read calls scan
+// for each row of another part, in order. R is the driver's type for bytes that are not copied. It
+// returns persistence.ErrNotFound if the parts were deleted meanwhile.
 func Join[R ~[]byte](first []byte, size int64, read func(scan func(listing.Row, *struct{}) error) error) ([]byte, error) {
 	if int64(len(first)) == size {
 		return first, nil

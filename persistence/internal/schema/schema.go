@@ -14,9 +14,9 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// Steps returns the migrations in files, each in a transaction of its own, which also stores the
-// hash of its text. The first one creates the table of hashes: table (version, hash). change adapts
-// a text before it is sent.
+// Steps returns the migrations in files. Each runs in its own transaction, which also stores the
+// hash of its text. The first migration creates the table (version, hash). change adapts a text
+// before it is sent.
 func Steps(files fs.FS, table string, change func(text string) string) (steps []*goose.Migration, hashes map[int64]string, err error) {
 	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
@@ -45,20 +45,20 @@ func Steps(files fs.FS, table string, change func(text string) string) (steps []
 	return steps, hashes, nil
 }
 
-// comments matches SQL comments, which do not change the meaning of a text.
+// comments matches SQL comments, which are ignored in hashes.
 var comments = regexp.MustCompile(`--[^\n]*`)
 
-// hashOf returns a hash of the meaning of a text: comments and white space do not count.
+// hashOf returns a hash of an SQL text without comments and white space.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(strings.Join(strings.Fields(comments.ReplaceAllString(text, "")), " ")))
 	return hex.EncodeToString(sum[:])
 }
 
-// Update migrates forward. It refuses a schema that is newer than this program, and one made by
+// Update migrates forward. It refuses a schema that is newer than this program, or that was made by
 // other texts of the same migrations. kept reads the hashes in the schema; it returns none if their
 // table does not exist.
 func Update(ctx context.Context, p *goose.Provider, hashes map[int64]string, kept func(context.Context) (map[int64]string, error)) error {
-	if err := checkHashes(ctx, p, hashes, kept); err != nil { // before any migration
+	if err := checkHashes(ctx, p, hashes, kept); err != nil { // check before any migration
 		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
@@ -90,7 +90,7 @@ func checkHashes(ctx context.Context, p *goose.Provider, hashes map[int64]string
 	return nil
 }
 
-// Kept returns the hashes that a query for versions and hashes reads.
+// Kept runs a query for versions and hashes, and returns the hashes by version.
 func Kept(ctx context.Context, db *sql.DB, query string) (map[int64]string, error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
