@@ -16,44 +16,43 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// The memory that reading a request takes, as a multiple of its size, measured. A definition
-// becomes nodes with positions, JSON and a plan, and some definitions take 300 times the bytes of
-// their text. Any other body becomes a few copies of itself.
+// definitionCost and bodyCost are the measured memory for reading a request, as a multiple of its
+// size. A definition becomes nodes with positions, JSON and a plan, and may take 300 times its
+// text. Any other body is copied a few times.
 const (
 	definitionCost = 256
 	bodyCost       = 8
 )
 
-// The memory that requests may take while they are read and carried out. Small requests have a pool
-// of their own, so that they never wait for large ones. A small body that is no definition costs
-// too little to be counted.
+// These constants bound the memory of requests while they are read and carried out. Small requests
+// have their own pool, so that they never wait for large ones. Small bodies without a definition
+// are not counted.
 const (
 	smallBody   = 64 << 10
 	largeMemory = 512 << 20
 	smallMemory = 128 << 20
-	// Reads of large tasks have a pool of their own, so that clients that do not read their answers
-	// cannot block writes. Streams that follow large tasks have another one, because they may last
-	// for ever and would otherwise block reads.
+	// Reads of large tasks have their own pool, so that clients that do not read their answers
+	// cannot block writes. Streams of large tasks have another pool, because they may last forever
+	// and would otherwise block reads.
 	readMemory   = 384 << 20
 	followMemory = 128 << 20
 	turnTime     = 3 * time.Second // how long a request waits for its turn
-	bodyPause    = 5 * time.Second // how long a request that has its turn may send nothing
+	bodyPause    = 5 * time.Second // longest pause between two parts of a body
 )
 
 // bodyAdmission admits as many requests with large bodies as there is memory for. A request larger
 // than all the memory is admitted alone.
 type bodyAdmission struct {
 	large, small    *semaphore.Weighted
-	atWork          *semaphore.Weighted // large requests that are carried out
+	atWork          *semaphore.Weighted // limits the large requests that are carried out
 	reads, followed *memoryPool
 	patience        time.Duration
-	// for a body that has its turn: the time for the whole body, and the longest pause between two
-	// parts
+	// limits for a body that has its turn: total time, and longest pause between two parts
 	bodyTime, pause time.Duration
-	definitions     *http.ServeMux // the paths that take definitions of flows
+	definitions     *http.ServeMux // paths that accept definitions of flows
 }
 
-// outsideMemory is the memory for large requests of callers without a token. They never delay
+// outsideMemory is the memory for large requests of callers without a token. So they never delay
 // callers with a token.
 const outsideMemory = 64 << 20
 
@@ -64,7 +63,7 @@ func newAdmission(bodyTime time.Duration, large int64) *bodyAdmission {
 		definitions: http.NewServeMux()}
 }
 
-// withAdmission makes a request wait for its turn, and rejects it when the turn does not come soon.
+// withAdmission makes a request wait for its turn, and rejects the request after the patience.
 func (a *bodyAdmission) withAdmission(next http.Handler, most int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		read := &requestMemory{in: a.reads, patience: a.patience}
@@ -103,7 +102,8 @@ func (a *bodyAdmission) withAdmission(next http.Handler, most int64) http.Handle
 	})
 }
 
-// acquireTurn waits for its share of a semaphore and reports whether it got it within the patience.
+// acquireTurn waits for a share of a semaphore, and reports whether the share was acquired within
+// the patience.
 func (a *bodyAdmission) acquireTurn(r *http.Request, of *semaphore.Weighted, part int64) bool {
 	waiting, cancel := context.WithTimeout(r.Context(), a.patience)
 	defer cancel()
@@ -114,14 +114,13 @@ func tooBusy(w http.ResponseWriter, r *http.Request) {
 	refuseRequest(w, r, problemOf(flow.Busy, "", "other large requests are being read", "try again in a moment, or send less at once"))
 }
 
-// largeAtWork returns how many large requests are carried out at once. A request counts from the
-// time when its body is complete until it is answered or stays. Reading a megabyte takes
-// milliseconds of a processor. With more large requests at once, each of the many short turns that
-// make up a small request would wait behind all of them.
+// largeAtWork returns how many large requests are carried out at once. A request counts from its
+// complete body until it is answered or stays. Reading a megabyte takes milliseconds of a
+// processor, so more large requests would delay the small ones.
 func largeAtWork() int64 { return int64(max(4, 2*runtime.GOMAXPROCS(0))) }
 
-// readWholeBody reads all of a body, up to the limit. A read error is stored in the body, so the
-// handler that reads it finds the error again.
+// readWholeBody reads a whole body, up to the limit. It keeps a read error in the body, so that the
+// handler gets the same error.
 func readWholeBody(r *http.Request, most int64) error {
 	head, err := io.ReadAll(io.LimitReader(r.Body, most+1))
 	more := io.Reader(r.Body)
@@ -132,13 +131,13 @@ func readWholeBody(r *http.Request, most int64) error {
 	return err
 }
 
-// failedReader is a reader that ends with the error of a body that could not be read.
+// failedReader is a reader that ends with the read error of a body.
 type failedReader struct{ err error }
 
 func (f failedReader) Read([]byte) (int, error) { return 0, f.err }
 
-// pacedBody is a body that must keep arriving, because its request holds a turn that other requests
-// wait for.
+// pacedBody is a body that fails after a pause, because its request holds a turn for which others
+// wait.
 type pacedBody struct {
 	io.ReadCloser
 	conn  *http.ResponseController
@@ -151,22 +150,22 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	if next.After(b.end) {
 		next = b.end
 	}
-	_ = b.conn.SetReadDeadline(next) // only connections of tests have no deadlines
+	_ = b.conn.SetReadDeadline(next) // only connections in tests have no deadlines
 	n, err := b.ReadCloser.Read(p)
-	_ = b.conn.SetReadDeadline(b.end) // reading the rest may take longer
+	_ = b.conn.SetReadDeadline(b.end) // the rest of the body may take longer
 	return n, err
 }
 
-// serveWith passes a request on with another context. Logs and metrics read the route from the
-// outer request.
+// serveWith serves a request with another context. Afterwards it copies the matched route to the
+// outer request, for logs and metrics.
 func serveWith(ctx context.Context, next http.Handler, w http.ResponseWriter, r *http.Request) {
 	inner := r.WithContext(ctx)
 	defer func() { r.Pattern = inner.Pattern }()
 	next.ServeHTTP(w, inner)
 }
 
-// requestCost returns the cost of a request and the semaphore it counts against. A nil semaphore
-// means that the request is free.
+// requestCost returns the memory cost of a request and the semaphore that limits it. A nil
+// semaphore means that the request is not limited.
 func (a *bodyAdmission) requestCost(r *http.Request, most int64) (lane *semaphore.Weighted, cost int64, err error) {
 	size := r.ContentLength
 	if size < 0 {
@@ -187,11 +186,11 @@ func (a *bodyAdmission) requestCost(r *http.Request, most int64) (lane *semaphor
 	return nil, 0, nil
 }
 
-// peekBody finds out whether a body of unknown length is small. A larger body is assumed to have
-// the greatest allowed length.
+// peekBody returns the size of a small body of unknown length. For a larger body, it returns the
+// greatest allowed length.
 func peekBody(r *http.Request, most int64) (size int64, err error) {
 	head, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
-	// a read error is returned again to the next reader
+	// a read error is returned again to the next reader of the body
 	r.Body = &peekedBody{io.MultiReader(bytes.NewReader(head), r.Body), r.Body}
 	if len(head) > smallBody {
 		return most, nil
@@ -205,8 +204,8 @@ type peekedBody struct {
 	io.Closer
 }
 
-// TakesDefinitions declares that requests to these patterns carry definitions of flows. A
-// definition takes more memory to read than another body.
+// TakesDefinitions declares that requests to these patterns contain definitions of flows, which
+// need more memory to read than other bodies.
 func (s *Server) TakesDefinitions(patterns ...string) {
 	for _, p := range patterns {
 		s.turns.definitions.Handle(p, http.NotFoundHandler())

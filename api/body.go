@@ -13,13 +13,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Body is a request's body as the compatible dialects read it. Names match in any case, with or
-// without underscores. Unknown fields are ignored. Fields of the wrong type are skipped and make
-// the body bad.
+// Body is the body of a request in a compatible dialect. Field names match in any case, with or
+// without underscores. Unknown fields are ignored. Fields of the wrong type are skipped and set
+// Bad.
 type Body struct {
 	Bad    bool // the body is no JSON object, or a field that was read has the wrong type
 	fields map[string]json.RawMessage
-	wrong  string // first field of the wrong type
+	wrong  string // name of the first field with the wrong type
 }
 
 type bodyKey struct{}
@@ -28,7 +28,7 @@ type bodyKey struct{}
 // empty and bad.
 func ReadBody(r *http.Request) (*Body, error) {
 	if b, ok := r.Context().Value(bodyKey{}).(*Body); ok {
-		return b, nil // the body was read before, to find the dialect of the request
+		return b, nil // the body was read earlier to find the dialect of the request
 	}
 	b := &Body{fields: map[string]json.RawMessage{}}
 	fields := map[string]json.RawMessage{}
@@ -41,7 +41,7 @@ func ReadBody(r *http.Request) (*Body, error) {
 		b.Bad = true
 		return b, nil
 	}
-	// of two spellings of a name, the same one wins every time
+	// sorted, so that the same spelling of a name always wins
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		b.fields[fieldName(name)] = fields[name]
 	}
@@ -57,7 +57,7 @@ func ReadStrict(r *http.Request, into func(*Body)) error {
 	return b.Strict(func() { into(b) })
 }
 
-// Strict reads fields, and returns the error text of the original product for a bad body.
+// Strict runs read, and returns the error text of the original product if the body is bad.
 func (b *Body) Strict(read func()) error {
 	read()
 	if b.Bad {

@@ -11,13 +11,13 @@ import (
 	"sync"
 )
 
-// leastCompressed is the size in bytes below which answers are sent uncompressed: compressing them
-// saves no packet.
+// leastCompressed is the size in bytes below which answers are not compressed, because compression
+// would save no packet.
 const leastCompressed = 1 << 10
 
 // Compressed compresses JSON answers for clients that accept gzip. Streams, range requests and
-// answers to anything but a GET pass unchanged. Workers use POST, and compressing would cost them
-// more than it saves.
+// answers to methods other than GET pass unchanged. Workers use POST, and compression would cost
+// them more than it saves.
 func Compressed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.Header.Get("Upgrade") != "" || r.Header.Get("Range") != "" {
@@ -32,7 +32,7 @@ func Compressed(next http.Handler) http.Handler {
 		c := &compressWriter{ResponseWriter: w}
 		defer c.releaseGzip()
 		next.ServeHTTP(c, r)
-		c.flushRest() // not after a panic: half an answer must not look complete
+		c.flushRest() // skipped after a panic, because half an answer must not look complete
 	})
 }
 
@@ -54,7 +54,7 @@ func takesGzip(headers []string) bool {
 type compressWriter struct {
 	http.ResponseWriter
 	status  int
-	plain   bool   // the answer passes unchanged
+	plain   bool   // the answer is not compressed
 	pending []byte // bytes that have not been sent
 	gzip    *gzip.Writer
 }
@@ -62,7 +62,7 @@ type compressWriter struct {
 var gzips = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
 	if err != nil {
-		panic(err) // the level is one that gzip knows
+		panic(err) // cannot happen with a valid compression level
 	}
 	return w
 }}
@@ -118,8 +118,8 @@ func (c *compressWriter) startGzip() error {
 	return err
 }
 
-// flushRest sends the remaining bytes. Write errors are ignored: a client that is gone needs no
-// answer.
+// flushRest sends the remaining bytes. It ignores write errors, because a client that is gone needs
+// no answer.
 func (c *compressWriter) flushRest() {
 	switch {
 	case c.gzip != nil:

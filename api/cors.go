@@ -2,15 +2,15 @@ package api
 
 import "net/http"
 
-// The CORS values that browsers get for the routes of the compatible dialects. Their clients know
-// exactly these words.
+// These CORS values are for the routes of the compatible dialects, whose clients expect exactly
+// these texts.
 const (
 	CommonMethods = "GET,POST,OPTIONS"
 	commonHeaders = "Content-Type, Authorization"
 )
 
-// withCORS gives every answer the CORS headers of the original product, and answers OPTIONS. These
-// headers allow every origin; the guard decides which requests are served.
+// withCORS adds the CORS headers of the original product to every answer, and answers OPTIONS. The
+// headers allow every origin, because the guard decides which requests are served.
 func withCORS(methods string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setCORS(w.Header(), "*", methods, commonHeaders)
@@ -22,15 +22,15 @@ func withCORS(methods string, next http.Handler) http.Handler {
 	})
 }
 
-// The CORS values that browsers get for /v1.
+// These CORS values are for /v1.
 const (
 	v1Methods = "GET,POST,PUT,DELETE,OPTIONS"
 	v1Headers = "Content-Type, Authorization, Idempotency-Key, Last-Event-ID, X-Request-Id"
 	v1Tells   = "Retry-After, X-Request-Id"
 )
 
-// ForPages lets web pages that the guard has admitted read the answers of /v1. A preflight request
-// is answered without a token, because a browser sends none with it.
+// ForPages lets web pages that the guard admits read the answers of /v1. It answers a preflight
+// request without a token, because browsers send none with it.
 func ForPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin, h := r.Header.Get("Origin"), w.Header()

@@ -12,11 +12,11 @@ import (
 // Unfinished holds the states of tasks that have not ended.
 var Unfinished = []string{string(flow.TaskPending), string(flow.TaskRunning), string(flow.TaskCanceling)}
 
-// deletePart is the number of tasks that are deleted at once.
+// deletePart is the number of tasks deleted at once.
 const deletePart = 500
 
-// DeleteFlow deletes a flow with all its tasks, and returns their number. Tasks under way are
-// canceled first.
+// DeleteFlow deletes a flow with all its tasks, and returns the number of tasks. It first cancels
+// unfinished tasks.
 func DeleteFlow(ctx context.Context, e engine.Engine, store Store, id string) (tasks int, err error) {
 	err = cancelAll(ctx, e, store, id)
 	for n := deletePart; err == nil && n == deletePart; tasks += n {
@@ -39,7 +39,7 @@ func cancelAll(ctx context.Context, e engine.Engine, store Store, flowID string)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
-		// the forced cancel also ends tasks that compensate
+		// the forced cancel also ends running compensations
 		for _, how := range []flow.Cancel{{}, {Force: true}} {
 			if err := cancelEach(ctx, e, rows, how); err != nil {
 				return err
@@ -48,8 +48,8 @@ func cancelAll(ctx context.Context, e engine.Engine, store Store, flowID string)
 	}
 }
 
-// cancelEach cancels tasks together, so that they share commits. Tasks that no longer exist are
-// skipped.
+// cancelEach cancels several tasks at once, so that they share commits. It skips tasks that no
+// longer exist.
 func cancelEach(ctx context.Context, e engine.Engine, rows []persistence.TaskRow, how flow.Cancel) error {
 	orders := make(engine.Orders, len(rows))
 	for i := range rows {

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Kinds of errors beside those of flow.
+// These are kinds of errors in addition to those of flow.
 const (
 	// Internal is the kind of errors that a caller cannot correct.
 	Internal flow.ErrorKind = "internal"
@@ -19,7 +19,7 @@ const (
 	TimedOut flow.ErrorKind = "timeout"
 )
 
-// kinds holds, for each kind of error, the status of its answer and the default hint.
+// kinds holds the status and the default hint for each kind of error.
 var kinds = map[flow.ErrorKind]struct {
 	status int
 	hint   string
@@ -36,10 +36,10 @@ var kinds = map[flow.ErrorKind]struct {
 	TimedOut:    {http.StatusRequestTimeout, "wait longer, or get the current state"},
 }
 
-// Hint returns the advice for an error of a kind.
+// Hint returns the default advice for a kind of error.
 func Hint(kind flow.ErrorKind) string { return kinds[kind].hint }
 
-// Refusal is an error with a status that a dialect prescribes.
+// Refusal is an error with a status and a text that a dialect prescribes.
 type Refusal struct {
 	Status int
 	Kind   flow.ErrorKind
@@ -48,21 +48,21 @@ type Refusal struct {
 
 func (e *Refusal) Error() string { return e.Text }
 
-// Verdict is an error as an answer. It holds everything the caller can act on, and nothing
+// Verdict is the answer to an error. It contains everything that the caller can act on, and nothing
 // internal.
 type Verdict struct {
 	Status int
 	Kind   flow.ErrorKind // kind of error, for programs
 	What   string
 	Hint   string
-	Log    bool // the error is ours to fix and has not been logged yet
-	Denied bool // the caller lacks the permission, so NoteRefusal is called
+	Log    bool // the error is internal and has not been logged yet
+	Denied bool // the caller lacks a permission; NoteRefusal is called
 
-	own bool // What is the complete text of the error
+	own bool // What is the complete text of the answer
 }
 
-// Judge turns an error into an answer. It is the only place that does so; families of routes print
-// the answer in their dialect.
+// Judge converts an error to an answer. No other function decides this; the families of routes only
+// print the verdict in their dialect.
 func Judge(err error) Verdict {
 	v := judgeError(err)
 	away := errors.Is(err, persistence.ErrUnavailable) || errors.Is(err, engine.ErrUnavailable)
@@ -135,8 +135,8 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// Cause returns the reason for which a request was canceled, such as an unavailable store, if err
-// is that cancellation. It returns any other err unchanged.
+// Cause returns the cause of a canceled request, such as an unavailable store, if err is that
+// cancellation. It returns any other err unchanged.
 func Cause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); timedOut(err) && errors.Is(cause, engine.ErrUnavailable) {
 		return cause
@@ -144,7 +144,7 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// Refuse answers a request with an error, in the form of its dialect.
+// Refuse answers a request with an error. write prints the verdict in the form of the dialect.
 func Refuse(w http.ResponseWriter, r *http.Request, err error, write func(http.ResponseWriter, Verdict)) {
 	v := Judge(Cause(r.Context(), err))
 	SayWhen(w.Header(), v.Status)

@@ -10,21 +10,21 @@ import (
 const (
 	// logParts is the number of chunks of a log that are read at once.
 	logParts = 32
-	// A follower reads again after followSoon if the last read returned something. After a while
-	// without new parts it waits up to followLate.
+	// A follower reads again after followSoon if the last read returned parts. Without new parts,
+	// the pause grows up to followLate.
 	followSoon, followLate = 200 * time.Millisecond, 800 * time.Millisecond
 )
 
-// LogReader reads logs in parts, and computes which parts are missing.
+// LogReader reads logs in parts, and computes the size of missing parts.
 type LogReader struct {
 	Store  persistence.Logs
-	Filter persistence.LogFilter // moves on as parts are read
+	Filter persistence.LogFilter // selects the next parts; advances with each read
 
-	readSizes map[string]persistence.LogSize // by job, the position up to which it was read
+	readSizes map[string]persistence.LogSize // position up to which the log of each job was read
 }
 
-// Next returns the chunks that follow the last part. The field Missing of each part is the size of
-// the log before it that is no longer stored.
+// Next returns the next chunks. Missing of each part is the size of the deleted log before the
+// part.
 func (r *LogReader) Next(ctx context.Context) (parts []LogPart, more bool, err error) {
 	f := r.Filter
 	f.Limit = logParts
@@ -39,13 +39,14 @@ func (r *LogReader) Next(ctx context.Context) (parts []LogPart, more bool, err e
 	return parts, len(list) == logParts, nil
 }
 
-// LogPart is a chunk, with the size of the attempt's log before it that is no longer stored.
+// LogPart is a chunk of a log. Missing is the size of the deleted part of the attempt's log before
+// the chunk.
 type LogPart struct {
 	persistence.LogPart
 	Missing persistence.LogSize
 }
 
-// missingBefore returns the size of the unread log before a part that is no longer stored.
+// missingBefore returns the size of the deleted log between the last read part and p.
 func (r *LogReader) missingBefore(p *persistence.LogPart) (s persistence.LogSize) {
 	if r.readSizes == nil {
 		r.readSizes = map[string]persistence.LogSize{}
@@ -58,16 +59,16 @@ func (r *LogReader) missingBefore(p *persistence.LogPart) (s persistence.LogSize
 	return s
 }
 
-// FollowLog passes on the parts of a log as they arrive, see FollowParts.
+// FollowLog passes the parts of a log to tell as they arrive; see FollowParts.
 func FollowLog(ctx context.Context, r *LogReader, over func(context.Context) (bool, error),
 	troubled func(error) error, tell func([]LogPart) error) error {
 	return FollowParts(ctx, r.Next, over, troubled, tell)
 }
 
-// FollowParts passes on the parts that next reads as they arrive. After over has returned true it
-// reads the rest and returns. It reads the store a few times per second at most, so any member can
-// follow the values that another one stores. If the store does not answer, it calls troubled, which
-// may end it by returning an error.
+// FollowParts passes the parts that next returns to tell as they arrive. When over returns true, it
+// reads the rest and returns. It reads the store only a few times per second, so any member can
+// follow values that another member stores. When the store does not answer, it calls troubled, and
+// returns the error of troubled if there is one.
 func FollowParts[P any](ctx context.Context, next func(context.Context) (parts []P, more bool, err error),
 	over func(context.Context) (bool, error), troubled func(error) error, tell func([]P) error) error {
 	last := false

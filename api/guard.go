@@ -14,7 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// accessGuard decides which requests are admitted. It does not look at their purpose.
+// accessGuard decides from origin, host, certificate and token which requests are admitted. It does
+// not check roles.
 type accessGuard struct {
 	tokens  [][sha256.Size]byte
 	origins []string
@@ -40,8 +41,8 @@ func lowerAll(list []string) []string {
 	return out
 }
 
-// checkAccess returns the reason for which a request is rejected regardless of its caller; nil if
-// it is admitted.
+// checkAccess returns the reason to reject a request regardless of its caller; nil if the request
+// is admitted.
 func (g *accessGuard) checkAccess(r *http.Request) *wire.Problem {
 	var why wire.Problem
 	switch {
@@ -63,8 +64,8 @@ func (g *accessGuard) checkAccess(r *http.Request) *wire.Problem {
 	return &why
 }
 
-// knowsHost reports whether a request's Host is local, the address that the connection arrived at,
-// or configured. This rejects names that an attacker's DNS points here (rebinding).
+// knowsHost reports whether a request's Host is local, the address of the connection, or
+// configured. This rejects host names that an attacker's DNS points to this server (DNS rebinding).
 func (g *accessGuard) knowsHost(r *http.Request) bool {
 	host := strings.ToLower(hostOnly(r.Host))
 	if isLoopback(host) || slices.Contains(g.hosts, "*") || slices.Contains(g.hosts, host) ||
@@ -75,8 +76,8 @@ func (g *accessGuard) knowsHost(r *http.Request) bool {
 	return ok && hostOnly(local.String()) == host
 }
 
-// knowsOrigin admits requests that come from no web page (no Origin), from pages of this server or
-// this computer, or from a configured origin.
+// knowsOrigin reports whether a request has no Origin, or an Origin of this server, this computer
+// or the configuration.
 func (g *accessGuard) knowsOrigin(r *http.Request) bool {
 	origin := strings.ToLower(r.Header.Get("Origin"))
 	if origin == "" || slices.Contains(g.origins, "*") || slices.Contains(g.origins, origin) {
@@ -89,12 +90,12 @@ func (g *accessGuard) knowsOrigin(r *http.Request) bool {
 	return strings.EqualFold(u.Host, r.Host) || isLoopback(u.Hostname())
 }
 
-// knowsSite rejects requests that browsers make for foreign pages without an Origin: images,
-// scripts, frames. It admits a link that leads here, because only the person following it sees the
+// knowsSite rejects requests that browsers make for pages of other sites without an Origin, such as
+// images, scripts and frames. It admits links, because only the user who follows the link sees the
 // result.
 func (g *accessGuard) knowsSite(r *http.Request) bool {
 	if r.Header.Get("Origin") != "" || slices.Contains(g.origins, "*") {
-		return true // its origin has been checked, or does not matter
+		return true // the origin was checked, or every origin is allowed
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -108,15 +109,14 @@ func (g *accessGuard) knowsSite(r *http.Request) bool {
 	return false
 }
 
-// Identities of callers without a token of the store. They may do everything: either they sent a
-// token that the server was started with, or no token is needed.
+// These are the identities of callers without a token of the store. They may do everything, because
+// they sent a start token, or no token is needed.
 var (
 	anybody = Identity{Role: Admin}
 	starter = Identity{Name: "flag", Role: Admin}
 )
 
-// identifyCaller returns the identity of a request's caller, or the reason for which it is
-// rejected.
+// identifyCaller returns the identity of a request's caller, or the reason to reject the request.
 func (g *accessGuard) identifyCaller(r *http.Request) (Identity, *wire.Problem) {
 	token := bearerToken(r)
 	if len(g.tokens) == 0 {
@@ -159,7 +159,7 @@ func lookupProblem(err error) *wire.Problem {
 	return &why
 }
 
-// findHolder returns the identity of a request's token in the store.
+// findHolder returns the identity that belongs to the token of a request in the store.
 func (g *accessGuard) findHolder(r *http.Request) (*Identity, error) {
 	return g.lookUpIdentity(r, byHash(bearerToken(r)))
 }
@@ -173,7 +173,8 @@ func (g *accessGuard) lookUpIdentity(r *http.Request, in func(*tokenList) *store
 	return &who, nil
 }
 
-// knowsToken compares with every token in constant time, so that timing reveals nothing about them.
+// knowsToken reports whether a token is a start token. It compares all of them in constant time, so
+// that timing reveals nothing.
 func (g *accessGuard) knowsToken(token string) bool {
 	sum := sha256.Sum256([]byte(token))
 	found := 0
@@ -183,10 +184,10 @@ func (g *accessGuard) knowsToken(token string) bool {
 	return token != "" && found == 1
 }
 
-// apiKey is the header in which clients of Ork send their token.
+// apiKey is the header for the token in requests of Ork's clients.
 const apiKey = "X-API-Key"
 
-// bearerToken returns the token of a request; "" if there is none.
+// bearerToken returns the token in the headers of a request; "" if there is none.
 func bearerToken(r *http.Request) string {
 	said := r.Header.Get("Authorization")
 	if said == "" {
@@ -211,7 +212,7 @@ func hostOnly(hostport string) string {
 	return strings.Trim(hostport, "[]")
 }
 
-// clipText shortens text of an unknown client, so that it can be repeated in an answer.
+// clipText shortens a text from an unknown client before it is repeated in an answer.
 func clipText(s string) string {
 	if len(s) > 100 {
 		return s[:100] + "…"

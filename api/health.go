@@ -11,13 +11,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// lastReadiness holds the last answer to a readiness probe.
+// lastReadiness holds the result of the last readiness probe.
 type lastReadiness struct {
 	mu     sync.Mutex
-	reason string // "" if the member is ready, or if there was no probe yet
+	reason string // "" if the member was ready, or before the first probe
 }
 
-// hasChanged stores an answer and reports whether it differs from the last one.
+// hasChanged stores a reason and reports whether the reason differs from the last one.
 func (r *lastReadiness) hasChanged(why string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,8 +31,8 @@ func (s *Server) handleHealthz(w http.ResponseWriter, _ *http.Request) {
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// handleReadyz reports whether this member can do its work: it holds its lease, writes to its store
-// and reaches it.
+// handleReadyz reports whether this member can work: it holds its lease, and its store is reachable
+// and writable.
 func (s *Server) handleReadyz(w http.ResponseWriter, r *http.Request) {
 	if err := s.cfg.Engine.Ready(); err != nil {
 		s.notReady(w, Judge(err).Text(), err)
@@ -54,8 +54,8 @@ func (s *Server) handleReadyz(w http.ResponseWriter, r *http.Request) {
 	WriteJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-// notReady answers, and logs each change of the reason once, because probes come every few
-// milliseconds. An unavailable store is logged as an error; a member that has just joined is not.
+// notReady answers a probe with 503. It logs each change of the reason once, because probes are
+// frequent. An unavailable store is an error; other reasons are warnings.
 func (s *Server) notReady(w http.ResponseWriter, why string, err error) {
 	if s.ready.hasChanged(why) {
 		level := slog.LevelError

@@ -28,11 +28,11 @@ func writeAs(w http.ResponseWriter, kind string, status int, v any) {
 	w.WriteHeader(status)
 	switch err := printer.JSON(w, v, "\n"); {
 	case err == nil || errors.Is(err, printer.ErrGone):
-	// a referenced value was just deleted; half an answer must not look complete
+	// a referenced value was deleted meanwhile, and half an answer must not look complete
 	case payload.Of(w) != nil:
 		panic(http.ErrAbortHandler)
 	default:
-		panic(err) // a bug of ours: every value passed here can be encoded
+		panic(err) // cannot happen, because every value passed here can be encoded
 	}
 }
 
@@ -41,8 +41,8 @@ func WriteError(w http.ResponseWriter, status int, text string) {
 	WriteJSON(w, status, map[string]string{"error": text})
 }
 
-// refuseRequest rejects a request that no family of routes has seen, in the dialect of its path. A
-// path of no dialect is answered like /v1.
+// refuseRequest rejects a request before any family of routes handles it, in the dialect of its
+// path. Paths without a dialect get the form of /v1.
 func refuseRequest(w http.ResponseWriter, r *http.Request, p wire.Problem) {
 	SayWhen(w.Header(), p.Status)
 	if !strings.HasPrefix(r.URL.Path, "/v1/") && r.Pattern != "/" {
@@ -59,8 +59,8 @@ func problemOf(kind flow.ErrorKind, where, what, hint string) wire.Problem {
 	return wire.Problem{Status: kinds[kind].status, Code: string(kind), Field: where, Message: what, Hint: hint}
 }
 
-// ListWriter writes an answer with a list while the list is read, so that only one element is in
-// memory.
+// ListWriter writes an answer with a list while the list is being read, so that only one element is
+// in memory.
 type ListWriter struct {
 	To      http.ResponseWriter
 	Begin   string // text before the first element
@@ -93,9 +93,9 @@ func (l *ListWriter) beginList() string {
 	return l.Begin
 }
 
-// End writes the text after the last element. After an error, an answer that has begun is cut off,
-// so that no client takes it for the complete list. If nothing was written yet, the answer becomes
-// that of the error.
+// End writes the text after the last element. After an error, it cuts off an answer that has begun,
+// so that no client takes the list for complete. If nothing was written yet, it returns the error
+// for the answer.
 func (l *ListWriter) End(r *http.Request, err error, rest string) error {
 	if err != nil && !l.started {
 		return err

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// CheckListen refuses to open a member to the network without protection. Any address except
-// loopback needs tokens, or the explicit option to do without them.
+// CheckListen returns an error for a server that is open to the network without protection. Any
+// address except loopback needs tokens or the option insecure.
 func CheckListen(addr string, tokens []string, insecure bool) error {
 	if insecure || len(tokens) > 0 {
 		return nil
@@ -22,8 +22,8 @@ func CheckListen(addr string, tokens []string, insecure bool) error {
 		"(--token-file), listen on 127.0.0.1, or allow it explicitly (--insecure)", addr)
 }
 
-// isLoopback reports whether a name or address is of this host. An empty host means every
-// interface.
+// isLoopback reports whether a name or address is local to this host. An empty host means every
+// interface, so the result is false.
 func isLoopback(host string) bool {
 	if isLocalName(host) {
 		return true

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Functions for logs that the families of routes share.
+// This file has functions for logs that the families of routes share.
 
 // Lines returns the lines that a worker sends about a claimed job.
 func Lines(s *wire.PrintedLines) []persistence.LogLine {
@@ -40,12 +40,12 @@ func TextLines(text string) (list []persistence.LogLine) {
 	return list
 }
 
-// LastLine is the number of a job's last line if the sender does not count lines.
+// LastLine is the line number of a chunk from a sender that does not count lines.
 const LastLine = math.MaxInt64
 
-// KeepLog stores log lines that a worker sends about a job, if the worker still holds the job. A
-// late worker must not write into the log of another one. number is that of the last line. KeepLog
-// reports whether there is a log.
+// KeepLog stores log lines of a worker for a job, if the worker still holds the job. Otherwise a
+// late worker would write into the log of another one. number is the number of the last line.
+// KeepLog reports whether lines were stored.
 func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token string,
 	number int64, list []persistence.LogLine) (bool, error) {
 	if len(list) == 0 {
@@ -58,7 +58,7 @@ func KeepLog(ctx context.Context, m Member, task string, at flow.Address, token 
 	return KeepLogOf(ctx, m, v, at, token, number, list)
 }
 
-// KeepLogOf is KeepLog for a task that has been read already.
+// KeepLogOf is like KeepLog, for a task that was read already.
 func KeepLogOf(ctx context.Context, m Member, v *persistence.View, at flow.Address, token string,
 	number int64, list []persistence.LogLine) (bool, error) {
 	live := v.State.Live(at)
@@ -72,12 +72,11 @@ func KeepLogOf(ctx context.Context, m Member, v *persistence.View, at flow.Addre
 	return true, m.Store.AppendLog(ctx, []persistence.LogChunk{chunk}, maxBufferedLog)
 }
 
-// maxBufferedLog is the number of characters of an attempt's log that are kept if nothing else is
-// configured.
+// maxBufferedLog is the default number of characters of an attempt's log that are kept.
 const maxBufferedLog = 2_000_000
 
-// LogText returns the log of an attempt as text, with notes where parts are missing; "" if there is
-// no log.
+// LogText returns the log of an attempt as text, with notes in place of missing parts; "" if there
+// is no log.
 func LogText(ctx context.Context, store persistence.Logs, task, job string) (string, error) {
 	var text strings.Builder
 	r := LogReader{Store: store, Filter: persistence.LogFilter{Task: task, Job: job}}
@@ -97,8 +96,7 @@ func LogText(ctx context.Context, store persistence.Logs, task, job string) (str
 	return text.String(), nil
 }
 
-// CutNote returns the note that replaces parts of a log that are no longer stored; "" if none are
-// missing.
+// CutNote returns the note that replaces deleted parts of a log; "" if nothing is missing.
 func CutNote(s persistence.LogSize) string {
 	if s.Chars == 0 {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// serverMetrics holds the collectors of /metrics. It has a registry of its own, so that two members
-// in one process (tests, library mode) do not collide in a global one.
+// serverMetrics holds the collectors of /metrics. It has its own registry, so that two members in
+// one process (tests, library mode) do not conflict.
 type serverMetrics struct {
 	registry *prometheus.Registry
 	all      []prometheus.Collector
@@ -53,8 +53,8 @@ func (m *serverMetrics) metricsHandler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true})
 }
 
-// countRequest counts an answer. Clients may send any method, so all unknown methods share one
-// label.
+// countRequest counts an answer. All unknown methods share one label, because clients may send any
+// method.
 func (m *serverMetrics) countRequest(method, route string, status int, took time.Duration) {
 	switch method {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions:
@@ -74,8 +74,8 @@ var (
 	queueAgeDesc = newDesc("queue_oldest_job_age_seconds", "Age of the oldest queued job, in the whole store.", "service")
 )
 
-// storeMetrics exports the counts of the store. Counting is expensive, so a result is reused for a
-// while.
+// storeMetrics exports counts of the store. It reuses a result for a while, because counting is
+// expensive.
 type storeMetrics struct {
 	store Store
 	now   func() time.Time

@@ -18,15 +18,15 @@ const requestIDHeader = "X-Request-Id"
 
 type requestKey struct{}
 
-// requestNotes holds values that handlers leave for the log line of their request.
+// requestNotes holds values that handlers set for the log line of their request.
 type requestNotes struct {
 	id      string
 	err     error
-	refused string // reason why the caller lacks the permission; "" if it has it
+	refused string // reason why the caller lacks a permission; "" if no permission was lacking
 	caller  Identity
 }
 
-// noteWho stores the caller's identity.
+// noteWho stores the caller's identity for the log line.
 func noteWho(ctx context.Context, who Identity) {
 	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
 		n.caller = who
@@ -41,22 +41,22 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// NoteError adds an error to the request's log line. The answer itself does not show it.
+// NoteError adds an error to the request's log line. The answer does not contain the error.
 func NoteError(r *http.Request, err error) {
 	if n, ok := r.Context().Value(requestKey{}).(*requestNotes); ok {
 		n.err = err
 	}
 }
 
-// NoteRefusal logs why a caller lacks a permission, once per host and reason. A reason contains no
-// text of the caller.
+// NoteRefusal logs why a caller lacks a permission, once per host and reason. A reason must contain
+// no text from the caller.
 func NoteRefusal(ctx context.Context, why string) {
 	if n, ok := ctx.Value(requestKey{}).(*requestNotes); ok {
 		n.refused = why
 	}
 }
 
-// withRequestLog gives a request its id and its log line, and turns a panic into a 500.
+// withRequestLog gives a request its id and its log line, and answers a panic with 500.
 func (s *Server) withRequestLog(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		notes := &requestNotes{id: requestID(r)}
@@ -71,7 +71,7 @@ func (s *Server) withRequestLog(next http.Handler) http.Handler {
 			}
 			s.logRequest(r, rec, notes, time.Since(began))
 			if p == http.ErrAbortHandler {
-				panic(p) // the panic ends the connection
+				panic(p) // net/http then closes the connection
 			}
 		}()
 		next.ServeHTTP(rec, r)
@@ -109,8 +109,8 @@ func (s *Server) logRequest(r *http.Request, rec *responseRecorder, notes *reque
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
 }
 
-// routeOf returns the pattern that the request matched, without its method, which has a label of
-// its own.
+// routeOf returns the pattern that the request matched. It omits the method, which has its own
+// label.
 func routeOf(r *http.Request) string {
 	route := r.Pattern
 	if _, path, ok := strings.Cut(route, " "); ok {
@@ -122,7 +122,7 @@ func routeOf(r *http.Request) string {
 	return route
 }
 
-// requestID returns the client's request id if it is safe to log, and a new one otherwise.
+// requestID returns the client's request id if the id is safe to log, and a new one otherwise.
 func requestID(r *http.Request) string {
 	id := r.Header.Get(requestIDHeader)
 	if id == "" || len(id) > 128 {
@@ -137,7 +137,7 @@ func requestID(r *http.Request) string {
 }
 
 // responseRecorder records the status, and drops a client that does not read its answer. Unwrap
-// keeps flushing and deadlines reachable.
+// gives http.ResponseController access to flushing and deadlines.
 type responseRecorder struct {
 	http.ResponseWriter
 	status   int
@@ -145,7 +145,7 @@ type responseRecorder struct {
 	payloads *payload.Store
 }
 
-// Payloads returns the store that resolves references in values of users, for the printer.
+// Payloads returns the store that resolves references in values of users. The printer uses it.
 func (w *responseRecorder) Payloads() *payload.Store { return w.payloads }
 
 func (w *responseRecorder) WriteHeader(status int) {
@@ -160,8 +160,8 @@ func (w *responseRecorder) Write(b []byte) (int, error) {
 		w.status = http.StatusOK
 	}
 	for done := 0; ; {
-		// The deadline of a request that stayed was lifted, and another one may be nearly over.
-		// only writers of tests have no deadlines
+		// The deadline of a request that stays was lifted, and the previous deadline may be nearly
+		// over. Only writers of tests have no deadlines.
 		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(w.patience))
 		n, err := w.ResponseWriter.Write(b[done:min(done+partSize, len(b))])
 		if done += n; err != nil || done == len(b) {
@@ -170,11 +170,11 @@ func (w *responseRecorder) Write(b []byte) (int, error) {
 	}
 }
 
-// partSize is the number of bytes of an answer that a client must read within the patience.
+// partSize is the number of bytes that a client must read within the patience.
 const partSize = 256 << 10
 
 func (w *responseRecorder) Flush() {
-	// a writer that cannot flush buffers nothing
+	// a writer that cannot flush has no buffer
 	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 

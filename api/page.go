@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// pagesPath is the path of the web pages.
+// pagesPath is the path prefix of the web pages.
 const pagesPath = "/ui/"
 
-// pageRoutes serves the pages, if there are any, and redirects the root to them.
+// pageRoutes serves the web pages, if configured, and redirects the root to them.
 func (s *Server) pageRoutes() {
 	if s.cfg.Pages == nil {
 		return
@@ -19,7 +19,7 @@ func (s *Server) pageRoutes() {
 	}
 }
 
-// pageFirst redirects a browser to the page of the same name. Some routes of the dialects share
+// pageFirst redirects browsers to the web page of the same name. Some routes of the dialects share
 // their paths with pages.
 func (s *Server) pageFirst(next http.Handler) http.Handler {
 	if s.cfg.Pages == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// IsStrict reports whether a definition with warnings is rejected: by the query parameter strict,
-// or by the field of that name in the request's body.
+// IsStrict reports whether warnings reject a definition. The query parameter strict or the field of
+// that name in the body decides this.
 func IsStrict(r *http.Request, field json.RawMessage) (bool, error) {
 	const wrong = "strict must be true or false, is %.40q"
 	if len(field) > 0 && string(field) != "null" {

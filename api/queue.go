@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Functions for queue jobs that the families of routes share.
+// This file has functions for queue jobs that the families of routes share.
 
-// Prefixes of job ids. Queue entries and runs are the same jobs under two names.
+// These are prefixes of job ids. Queue entries and runs are the same jobs under two names.
 const (
 	QueuePrefix = "q-"
 	RunPrefix   = "run-"
@@ -28,11 +28,11 @@ func JobOf(id, prefix string) (job, task string, a flow.Address, err error) {
 	return job, task, a, err
 }
 
-// longestPoll bounds a long poll, so that a client that is gone is noticed.
+// longestPoll bounds a long poll, so that a client that is gone is detected.
 const longestPoll = time.Minute
 
-// Poll claims jobs for a request, which stays as long as it wants to wait. It returns no jobs if
-// the client is gone or the server is about to stop.
+// Poll claims jobs for a request and waits up to waitMS. It returns no jobs if the client is gone
+// or the server is stopping.
 func Poll(w http.ResponseWriter, r *http.Request, e engine.Engine, p engine.Poll, waitMS int64) (engine.Jobs, error) {
 	ctx, cancel := stream.Stay(w, r)
 	defer cancel()
@@ -44,11 +44,10 @@ func Poll(w http.ResponseWriter, r *http.Request, e engine.Engine, p engine.Poll
 	return jobs, err
 }
 
-// longestExtend bounds by how long a claim is extended at once.
+// longestExtend is the longest extension of a claim.
 const longestExtend = 24 * time.Hour
 
-// ExtendBy returns the duration by which a claim is extended; 0 stands for the default duration of
-// a claim.
+// ExtendBy returns the duration by which a claim is extended. 0 stands for the default duration.
 func ExtendBy(seconds float64) (time.Duration, error) {
 	if !(seconds >= 0 && seconds <= longestExtend.Seconds()) {
 		return 0, &Refusal{http.StatusBadRequest, flow.Invalid,
@@ -57,8 +56,8 @@ func ExtendBy(seconds float64) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// extendWait is how long a heartbeat waits for tasks that cannot be reached. The next heartbeat
-// comes soon.
+// extendWait is how long a heartbeat waits for unreachable tasks. It is short, because the next
+// heartbeat comes soon.
 const extendWait = 5 * time.Second
 
 // Extend extends a worker's claims.
@@ -68,7 +67,7 @@ func Extend(ctx context.Context, e engine.Engine, worker string, claims []engine
 	return engine.Extend(ctx, e, worker, claims, by)
 }
 
-// OrNull returns a value for printing; null if it is empty.
+// OrNull returns v, or null if v is empty.
 func OrNull(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 {
 		return json.RawMessage("null")
@@ -76,7 +75,7 @@ func OrNull(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// OrObject returns a value for printing; {} if it is empty.
+// OrObject returns v, or {} if v is empty.
 func OrObject(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 {
 		return json.RawMessage("{}")

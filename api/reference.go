@@ -7,15 +7,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// KindReference describes a kind of error for the reference.
+// KindReference describes a kind of error in the reference documentation.
 type KindReference struct {
 	Kind   flow.ErrorKind
 	Status int
-	Hint   string // what can be done about it when the error itself does not say so
+	Hint   string // advice if the error itself contains none
 }
 
-// ErrorKinds returns the kinds of errors that clients get, by their status. A moved task is
-// answered as busy.
+// ErrorKinds returns the kinds of errors that clients get, ordered by status. Moved is omitted,
+// because clients get busy instead.
 func ErrorKinds() []KindReference {
 	var list []KindReference
 	for kind, k := range kinds {

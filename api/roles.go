@@ -10,29 +10,29 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Role is the set of permissions of a caller. Each role for people includes the one before it. A
-// worker carries out jobs and does nothing else.
+// Role is the set of permissions of a caller. Each role for people includes the previous one. A
+// worker only carries out jobs.
 type Role string
 
-// The roles.
+// These are the roles.
 const (
-	Viewer   Role = "viewer"   // sees everything except tokens, changes nothing
-	Approver Role = "approver" // answers the questions that tasks ask people
-	// starts and steers tasks, triggers schedules, manages workers and members
+	Viewer   Role = "viewer"   // reads everything except tokens, changes nothing
+	Approver Role = "approver" // answers approvals
+	// starts and controls tasks, triggers schedules, manages workers and members
 	Operator Role = "operator"
 	Author   Role = "author" // publishes flows, schedules and hooks
-	Admin    Role = "admin"  // makes tokens, and may do all that workers do
+	Admin    Role = "admin"  // creates tokens, and may do everything, including requests of workers
 	Worker   Role = "worker"
 )
 
 // Roles holds all roles.
 var Roles = []Role{Viewer, Approver, Operator, Author, Admin, Worker}
 
-// Need lists the roles that may call a route, the least one first. An admin may call every route,
-// so the zero Need allows admins only.
+// Need lists the roles that may call a route, the least one first. The zero Need allows admins
+// only, because an admin may call every route.
 type Need []Role
 
-// Combinations of roles that routes need.
+// These are the combinations of roles that routes need.
 var (
 	ForAll                = Need{Viewer, Approver, Operator, Author, Worker}
 	ForViewers            = Need{Viewer, Approver, Operator, Author}
@@ -47,7 +47,7 @@ var (
 // May reports whether a role may call the route.
 func (n Need) May(r Role) bool { return r == Admin || slices.Contains(n, r) }
 
-// String returns the least role that may call the route, and the worker's role if it may, too.
+// String returns the least role that may call the route, and also the worker role if it is allowed.
 func (n Need) String() string {
 	if len(n) == 0 {
 		return string(Admin)
@@ -60,9 +60,9 @@ func (n Need) String() string {
 
 // Identity is the caller of a request.
 type Identity struct {
-	Name  string // name of its token; "" if no token is needed
+	Name  string // name of the caller's token; "" if no token is needed
 	Role  Role
-	Token string // id of a token of the store; "" for tokens that the server was started with
+	Token string // id of a token of the store; "" for a start token
 }
 
 // Who returns the caller of the request that a context belongs to.
@@ -73,8 +73,8 @@ func Who(ctx context.Context) Identity {
 	return Identity{}
 }
 
-// Signer returns the name under which a signal or an answer is recorded. It is the name of the
-// caller's token, if that has one, together with the person the caller names.
+// Signer returns the name to record with a signal or an answer. It combines the name of the
+// caller's token, if any, with the name in by.
 func Signer(ctx context.Context, by string) string {
 	who := Who(ctx)
 	switch {
@@ -93,7 +93,7 @@ func (s *Server) KnowsToken(ctx context.Context, id string) (bool, error) {
 	return t != nil, err
 }
 
-// Forbidden returns the reason for which the caller may not call a route; nil if it may.
+// Forbidden returns the reason why the caller may not call a route; nil if the caller may.
 func Forbidden(ctx context.Context, need Need) *wire.Problem {
 	who := Who(ctx)
 	if need.May(who.Role) {
@@ -116,8 +116,8 @@ func (b byMethod) needFor(method string) Need {
 	return b.write
 }
 
-// requireRole admits callers with a role that may call the route of a pattern. Routes without an
-// entry are for admins.
+// requireRole rejects callers without a role for the route of a pattern. Routes without an entry
+// are for admins.
 func (s *Server) requireRole(pattern string, next http.Handler) http.Handler {
 	may := routeRoles[pathOf(pattern)]
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -129,8 +129,8 @@ func (s *Server) requireRole(pattern string, next http.Handler) http.Handler {
 	})
 }
 
-// pathOf returns a pattern without its method and without /api, the prefix that dialects have
-// beside their bare paths.
+// pathOf returns a pattern without its method and without the prefix /api, which dialects use in
+// addition to bare paths.
 func pathOf(pattern string) string {
 	if _, path, ok := strings.Cut(pattern, " "); ok {
 		pattern = path

@@ -18,8 +18,8 @@ type memoryPool struct {
 
 func newLane(bytes int64) *memoryPool { return &memoryPool{bytes, semaphore.NewWeighted(bytes)} }
 
-// requestMemory is the share of one request in the memory for tasks. It is released when the
-// request ends. A request that goes on as a stream or a long wait moves to a smaller pool. It
+// requestMemory is the memory that one request has reserved for tasks. It is released when the
+// request ends. A request that stays as a stream or long poll moves to a smaller pool. It
 // implements persistence.Room.
 type requestMemory struct {
 	patience time.Duration
@@ -30,7 +30,7 @@ type requestMemory struct {
 	released  bool
 }
 
-// Take waits for memory. A request for more than the pool holds gets the whole pool.
+// Take waits for memory. A request for more than the size of the pool reserves the whole pool.
 func (m *requestMemory) Take(ctx context.Context, bytes int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +47,7 @@ func (m *requestMemory) Take(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// Keep releases everything above the given number of bytes.
+// Keep releases the memory above the given number of bytes.
 func (m *requestMemory) Keep(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +61,7 @@ func (m *requestMemory) releaseAbove(bytes int64) {
 	}
 }
 
-// moveTo releases all memory and takes further memory from another pool.
+// moveTo releases all memory. Further memory comes from another pool.
 func (m *requestMemory) moveTo(to *memoryPool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,9 +1,10 @@
 package api
 
-// routeRoles holds the roles that may call the routes outside /v1, which has a table of its own.
+// routeRoles holds the roles that may call the routes outside /v1. The routes of /v1 have their own
+// table.
 var routeRoles = map[string]byMethod{
 	"/metrics": readable,
-	"/ws":      readable, // Ork's event stream
+	"/ws":      readable, // event stream of Ork
 
 	// Workers of all dialects, and the stream of attached workers.
 	"/troupe.attach.v1.Workers/": forWorkers,

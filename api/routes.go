@@ -19,7 +19,7 @@ type Handler func(w http.ResponseWriter, r *http.Request) error
 // On maps the methods of a route to their handlers. HEAD is served as a GET without its body.
 type On map[string]Handler
 
-// Methods returns the handler of a route. Other methods are rejected with a text.
+// Methods returns the handler of a route. It rejects other methods with the text otherwise.
 func Methods(otherwise string, by On) Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		method := r.Method
@@ -40,13 +40,13 @@ func (o On) Allowed() string {
 	return strings.Join(append(slices.Sorted(maps.Keys(o)), http.MethodOptions), ",")
 }
 
-// Mount adds a route that needs a token, for callers with a role that may call it.
+// Mount adds a route that needs a token and a role that may call it.
 func (s *Server) Mount(pattern string, h http.Handler) {
 	s.mountRoute(pattern, true, s.NeedToken(s.requireRole(pattern, h)))
 }
 
-// MountStream adds a route that needs a token and serves streams. A stream has no end, so it waits
-// for no turn. Its handler bounds each message and stays (stream.Stay).
+// MountStream adds a route for streams that needs a token. Streams wait for no turn, because they
+// have no end. The handler must bound each message and call stream.Stay.
 func (s *Server) MountStream(pattern string, h http.Handler) {
 	s.mountRoute(pattern, true, s.needToken(s.requireRole(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if b, ok := r.Body.(*boundedBody); ok {
@@ -56,7 +56,7 @@ func (s *Server) MountStream(pattern string, h http.Handler) {
 	}))))
 }
 
-// MountOpen adds routes that need no token: pages, and services that check their callers
+// MountOpen adds a route that needs no token, such as pages, and services that check their callers
 // themselves.
 func (s *Server) MountOpen(pattern string, h http.Handler) { s.mountRoute(pattern, false, h) }
 
@@ -65,16 +65,15 @@ func (s *Server) mountRoute(pattern string, byRole bool, h http.Handler) {
 	s.routed[pattern] = byRole
 }
 
-// MountCompatible adds a route that needs a token at the paths that clients of the original product
-// use: under /api, and without that prefix. Pages share some bare paths, so a GET that asks for
-// HTML is redirected to the page. CORS headers list the methods.
+// MountCompatible adds a route that needs a token, with and without the prefix /api. A GET for HTML
+// is redirected to the web page of the same path. methods is the list of methods for CORS headers.
 func (s *Server) MountCompatible(path, methods string, h http.Handler) {
 	served := withCORS(methods, s.NeedToken(s.requireRole(path, h)))
 	s.mountRoute("/api"+path, true, served)
 	s.mountRoute(path, true, s.pageFirst(served))
 }
 
-// unknownRoute answers in the dialect of the original product: an unknown path has CORS headers for
+// unknownRoute answers in the dialect of the original product. An unknown path has CORS headers for
 // OPTIONS only.
 func (s *Server) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodOptions {
@@ -84,11 +83,11 @@ func (s *Server) unknownRoute(w http.ResponseWriter, r *http.Request) {
 	s.needToken(http.HandlerFunc(http.NotFound)).ServeHTTP(w, r)
 }
 
-// everything is the pattern of all paths that are no route and no page.
+// everything is the pattern for paths without a route or a page.
 const everything = "/"
 
-// unknownPath answers an unknown path: 405 if another method would match. It needs a token, so that
-// callers without one learn nothing about the routes.
+// unknownPath answers an unknown path, with 405 if another method would match. It needs a token, so
+// that callers without one cannot explore the routes.
 func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {
 	if allowed := MethodsOf(s.mux, r, everything); len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
@@ -103,7 +102,7 @@ func (s *Server) unknownPath(w http.ResponseWriter, r *http.Request) {
 		"/v1/docs lists the routes of /v1; the pages for people are /ui/"))
 }
 
-// MethodsOf returns the methods for which a request's path has a route other than otherwise.
+// MethodsOf returns the methods for which a request's path matches a pattern other than otherwise.
 func MethodsOf(mux *http.ServeMux, r *http.Request, otherwise string) []string {
 	var found []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {

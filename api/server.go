@@ -26,38 +26,38 @@ import (
 // Config is the configuration of a Server. Zero fields have useful defaults.
 type Config struct {
 	Member
-	Families []Family // of routes, beside the shell's own
+	Families []Family // families of routes, in addition to those of the server
 
-	// Apart holds handlers for other programs, by prefix of their path. They check their callers
-	// themselves, and their requests have no limits of time or size except their own. They end with
-	// the server. If clients need certificates, they do so here, too.
+	// Apart holds handlers for other programs, by path prefix. They check their callers themselves,
+	// and only their own limits of time and size apply. They end with the server. Certificates of
+	// clients are required here, too.
 	Apart map[string]http.Handler
 
-	// Pages serves the web pages below /ui/. They need no token; the data that they show does. nil
-	// if there are none.
+	// Pages serves the web pages below /ui/. The pages need no token, but their requests for data
+	// do. nil means that there are no pages.
 	Pages http.Handler
 
-	// bearer tokens; without any, every client that reaches the server may use it
+	// bearer tokens; without any, every client may use the server
 	Tokens []string
-	// origins of web pages that may call, besides those of this computer; "*" = all
+	// origins of web pages that may call the server, in addition to this computer; "*" means all
 	AllowOrigins []string
-	AllowHosts   []string // host names of this server, besides its address; "*" = all
+	AllowHosts   []string // host names of this server in addition to its address; "*" means all
 
 	// TLS holds the server's certificate. If it is nil or has no certificate, the server speaks
 	// plain HTTP.
 	TLS *transport.Certificates
 
-	// greatest number of open ones; default is half of the file descriptors of this process
+	// maximum number of open connections; default is half of the file descriptors of this process
 	Connections int
-	IdleTimeout time.Duration // of a connection between two requests; 2 min
-	// time for one whole request, and for the client to read each part of its answer; streams and
-	// long polls have no limit for the request; 30 s
+	IdleTimeout time.Duration // maximum idle time of a connection between requests; default 2 min
+	// time for a whole request, and for the client to read each part of the answer; streams and
+	// long polls have no limit for the request; default 30 s
 	ReadTimeout time.Duration
-	// idle time after which an HTTP/2 client is pinged, and how long its answer may take; 10 s
+	// idle time after which an HTTP/2 client is pinged, and time for its answer; default 10 s
 	Silence time.Duration
-	Grace   time.Duration // how long requests may go on when the server stops; 10 s
+	Grace   time.Duration // how long requests may continue when the server stops; default 10 s
 
-	Collectors []prometheus.Collector // collectors for /metrics besides the shell's own
+	Collectors []prometheus.Collector // collectors for /metrics in addition to those of the server
 }
 
 func (c Config) orDefault() Config {
@@ -80,12 +80,13 @@ type Server struct {
 	metrics *serverMetrics
 	ready   lastReadiness
 	mux     *http.ServeMux
-	claims  map[string][]dialectClaim // by path
+	claims  map[string][]dialectClaim // claims of other dialects, by path
 	// by pattern; true if access depends on the role only, false if the handler checks its callers
+	// itself
 	routed map[string]bool
 }
 
-// New wires the routes. It does not listen yet.
+// New creates a server with its routes. It does not listen yet.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (s *Server) mountRoutes() {
 	}
 }
 
-// Handler returns the whole server as a handler, for a listener of the caller.
+// Handler returns the whole server as a handler, for the caller's own listener.
 func (s *Server) Handler() http.Handler {
 	return s.serveApart(withTrace(s.withRequestLog(s.withTimeLimit(s.limitBodies(s.refuseStrangers(requireText(s.mux)))))))
 }
@@ -136,8 +137,8 @@ func (s *Server) serveApart(next http.Handler) http.Handler {
 	})
 }
 
-// limitBodies bounds the bodies of requests. Reading beyond the limit fails with an error that
-// becomes 413.
+// limitBodies bounds the bodies of requests. Reading beyond the limit fails with an error that is
+// answered with 413.
 func (s *Server) limitBodies(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = &boundedBody{http.MaxBytesReader(w, r.Body, s.cfg.MaxBody), r.Body}
@@ -145,16 +146,17 @@ func (s *Server) limitBodies(next http.Handler) http.Handler {
 	})
 }
 
-// boundedBody is a body with a limit, and also without it, because the body of a stream has no end.
+// boundedBody is a body with a limit. It also gives access to the body without the limit, because
+// streams have no end.
 type boundedBody struct {
 	io.ReadCloser
 	unbounded io.ReadCloser
 }
 
-// withTimeLimit cancels the waits of a request before its connection is cut off, so that a hanging
-// store becomes an answer. While the member knows that its store is unavailable, a request may take
-// outageTimeout. The limit is a timer, because a deadline could not be lifted when a request stays.
-// It starts anew when the request no longer stays.
+// withTimeLimit cancels the waits of a request before its connection is closed, so that a hanging
+// store results in an answer. While the store is known to be unavailable, the limit is
+// outageTimeout. The limit is a timer, because a deadline could not be lifted for a request that
+// stays. It restarts when the request no longer stays.
 func (s *Server) withTimeLimit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancelCause(r.Context())
@@ -174,14 +176,14 @@ func (s *Server) withTimeLimit(next http.Handler) http.Handler {
 		startLimit()
 		defer limit.Stop()
 		timed := r.WithContext(stream.OnLeave(stream.OnStay(ctx, limit.Stop), startLimit))
-		// logs and metrics read the route from the outer request
+		// copied to the outer request, for logs and metrics
 		defer func() { r.Pattern = timed.Pattern }()
 		next.ServeHTTP(w, timed)
 	})
 }
 
-// outageTimeout is how long a request may take while the store is unavailable, and how often
-// requests under way check for that.
+// outageTimeout is how long a request may take while the store is unavailable. It is also the
+// interval at which running requests check this.
 const outageTimeout = 800 * time.Millisecond
 
 // repeatingTimer is a timer that fires again until it is stopped.
@@ -191,7 +193,8 @@ type repeatingTimer struct {
 	stopped bool
 }
 
-// startTimer calls ring after each d until ring returns false. A stopped timer may start again.
+// startTimer calls ring after each interval d until ring returns false. A stopped timer may be
+// started again.
 func (l *repeatingTimer) startTimer(d time.Duration, ring func() bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,7 +218,7 @@ func (l *repeatingTimer) Stop() {
 	l.timer.Stop()
 }
 
-// requireText rejects addresses that contain bytes which are no text, because no store could look
+// requireText rejects paths and queries that contain invalid text, because no store could search
 // for them.
 func requireText(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -234,8 +237,8 @@ func requireText(next http.Handler) http.Handler {
 	})
 }
 
-// refuseStrangers rejects requests that the guard does not admit, except the probes of this
-// process.
+// refuseStrangers rejects requests that the guard does not admit. Probes of this process are always
+// admitted.
 func (s *Server) refuseStrangers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
@@ -249,13 +252,13 @@ func (s *Server) refuseStrangers(next http.Handler) http.Handler {
 	})
 }
 
-// NeedToken admits callers with a token, as many at once as there is memory for their bodies.
+// NeedToken admits callers with a token, limited by the memory for their bodies.
 func (s *Server) NeedToken(next http.Handler) http.Handler {
 	return s.needToken(s.turns.withAdmission(next, s.cfg.MaxBody))
 }
 
-// FromOutside admits callers that have no token and prove themselves otherwise, with a body of at
-// most the given bytes. Their bodies have memory of their own, which no other request shares.
+// FromOutside admits callers that prove themselves without a token, with bodies of at most the
+// given bytes. Their bodies use separate memory.
 func (s *Server) FromOutside(next http.Handler, most int64) http.Handler {
 	return s.outside.withAdmission(next, min(most, s.cfg.MaxBody))
 }
@@ -284,8 +287,8 @@ func (s *Server) needToken(next http.Handler) http.Handler {
 	})
 }
 
-// Serve answers until ctx ends. Then it ends long polls and streams, gives other requests Grace to
-// finish, and returns nil.
+// Serve answers requests until ctx ends. Then it ends long polls and streams, waits up to Grace for
+// other requests, and returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	leaving, leave := context.WithCancel(context.Background())
 	defer leave()
@@ -310,7 +313,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	defer cancel()
 	if err := srv.Shutdown(grace); err != nil {
 		s.log.Warn("requests were cut off at the end of the grace period", "error", err)
-		_ = srv.Close() // their time is over; errors of Close do not matter
+		_ = srv.Close() // the grace period is over, so errors do not matter
 	}
 	stays.Wait(grace)
 	<-failed

@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// A browser cannot send a token with a WebSocket, and must not keep one where scripts of a page can
-// read it. So it gets a cookie for its token. The cookie holds its expiry and the id of a token of
-// the store, if there is one. It is signed with a key that the guard derives from a token that the
-// server was started with.
+// A browser cannot send a token with a WebSocket, and scripts of a page must not be able to read
+// the token. So the browser gets a cookie. The cookie holds its expiry and the id of a token of the
+// store, if any. It is signed with a key derived from a start token.
 //
 // Every member with the same start tokens accepts the cookie, and no member stores it. It becomes
-// worthless once the token is gone, and read access to the store is not enough to make one.
+// invalid when its token is deleted. Read access to the store is not enough to create one.
 
 // SessionCookie is the name of the cookie that represents a token.
 const SessionCookie = "troupe_session"
@@ -25,8 +24,8 @@ const SessionCookie = "troupe_session"
 // sessionTime is how long a session lasts before the browser must send its token again.
 const sessionTime = 12 * time.Hour
 
-// OpenSession returns the cookie for a token and the identity of its holder. It returns no cookie
-// if the token is unknown, or if no token is needed.
+// OpenSession returns the cookie for a token and the identity of the token. It returns no cookie if
+// the token is unknown or no token is needed.
 func (s *Server) OpenSession(r *http.Request, token string) (*http.Cookie, Identity, error) {
 	if len(s.guard.tokens) == 0 || token == "" {
 		return nil, Identity{}, nil
@@ -63,9 +62,9 @@ func sessionMAC(sum [sha256.Size]byte, id, until string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// inSession returns the identity of a request with a session cookie; nil if it has no valid one.
+// inSession returns the identity of a request with a session cookie; nil if there is no valid one.
 // The request must come from a page of this server, because other programs on the same host can
-// make a browser send the cookie, too.
+// make a browser send the cookie.
 func (g *accessGuard) inSession(r *http.Request) (*Identity, error) {
 	cookie, err := r.Cookie(SessionCookie)
 	if err != nil || !g.fromOwnPage(r) {
@@ -86,7 +85,7 @@ func (g *accessGuard) inSession(r *http.Request) (*Identity, error) {
 	return g.lookUpIdentity(r, byID(id))
 }
 
-// isSigned reports whether a cookie was signed by a server with one of these tokens.
+// isSigned reports whether a cookie was signed with a start token of this server.
 func (g *accessGuard) isSigned(id, until, mac string) bool {
 	found := false
 	for i := range g.tokens {

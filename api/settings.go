@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Settings returns the effective configuration of the server without secrets: the number of tokens,
-// not the tokens.
+// Settings returns the configuration of the server, including defaults, without secrets. It
+// contains only the number of tokens.
 func (s *Server) Settings() wire.Settings {
 	return wire.Settings{
 		Tokens: len(s.guard.tokens), TLS: s.cfg.TLS != nil,

@@ -5,27 +5,26 @@ import (
 	"net/http"
 )
 
-// dialectClaim selects requests of a path that another dialect owns, by their body or by their
-// subject.
+// dialectClaim selects requests to a path of another dialect, by their body or by their subject.
 type dialectClaim struct {
 	is    func(*Body) bool
 	about func(*http.Request) bool
 	serve http.Handler
 }
 
-// Claim makes this dialect serve requests to another dialect's path when their body matches.
+// Claim makes this dialect serve requests to another dialect's path if is accepts their body.
 func (s *Server) Claim(path string, is func(*Body) bool, serve http.Handler) {
 	s.claims[path] = append(s.claims[path], dialectClaim{is: is, serve: serve})
 }
 
-// ClaimWhere makes this dialect serve requests to another dialect's path when their subject belongs
-// to it.
+// ClaimWhere makes this dialect serve requests to another dialect's path if about accepts their
+// subject.
 func (s *Server) ClaimWhere(path string, about func(*http.Request) bool, serve http.Handler) {
 	s.claims[path] = append(s.claims[path], dialectClaim{about: about, serve: serve})
 }
 
-// Shared returns a handler for a path with an owner. The owner serves all requests that no other
-// dialect claims.
+// Shared returns a handler for a path that several dialects share. owner serves all requests that
+// no other dialect claims.
 func (s *Server) Shared(path string, owner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bodies := 0

@@ -7,8 +7,8 @@ import (
 )
 
 // refusalLog logs rejected requests once per host and reason, so that repeated attempts and port
-// scans do not fill the log. It also logs messages of net/http that belong to no request, such as
-// failed handshakes.
+// scans do not fill the log. It also logs messages of net/http without a request, such as failed
+// handshakes.
 type refusalLog struct {
 	log *slog.Logger
 
@@ -16,7 +16,7 @@ type refusalLog struct {
 	logged map[string]bool
 }
 
-// mostRefusals bounds the remembered reasons. At the limit all are forgotten and may be logged
+// mostRefusals bounds the remembered reasons. At the limit, all are forgotten and may be logged
 // again.
 const mostRefusals = 1000
 
@@ -34,7 +34,7 @@ func (r *refusalLog) Write(line []byte) (int, error) {
 	if from, ok := strings.CutPrefix(text, "http: TLS handshake error from "); ok {
 		address, reason, _ := strings.Cut(from, ": ")
 		host := hostOnly(address)
-		// the message of an expired certificate is different each time
+		// the message of an expired certificate contains the time
 		meaning, _, _ := strings.Cut(reason, ": current time ")
 		if !r.isFirst(host + " " + meaning) {
 			return len(line), nil

@@ -14,21 +14,21 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Tokens of the store are valid besides those that the server was started with. Each member keeps a
-// list of them, so that requests need not read the store.
+// Tokens of the store are valid in addition to the start tokens. Each member caches the list of
+// tokens, so that requests do not read the store.
 
 const (
-	// greatest age of the list; other members accept a deleted token for this long
+	// maximum age of the list; other members accept a deleted token for this long
 	tokensAge   = 5 * time.Second
-	tokensWait  = 2 * time.Second // time for the store to return the list
-	tokenUseAge = time.Minute     // precision of a token's last use
+	tokensWait  = 2 * time.Second // how long the store may take to return the list
+	tokenUseAge = time.Minute     // minimum time between two stored uses of a token
 )
 
 // storedTokens holds the tokens of the store as of the last read.
 type storedTokens struct {
 	store persistence.Tokens
-	age   time.Duration // greatest age of the list
-	turn  chan struct{} // held by the goroutine that reads the list or changes a token
+	age   time.Duration // maximum age of the list
+	turn  chan struct{} // held while the list is read or a token is changed
 	last  atomic.Pointer[tokenList]
 }
 
@@ -80,7 +80,7 @@ func (s *storedTokens) loadList(ctx context.Context) (*tokenList, error) {
 	}
 	for _, row := range rows {
 		if len(row.Hash) != sha256.Size {
-			continue // no member of ours has written this hash
+			continue // another program stored an invalid hash
 		}
 		t := &storedToken{Token: row}
 		t.noted.Store(row.LastUsedAt)
@@ -92,8 +92,8 @@ func (s *storedTokens) loadList(ctx context.Context) (*tokenList, error) {
 
 func (s *storedTokens) isFresh(l *tokenList) bool { return l != nil && time.Since(l.at) < s.age }
 
-// changeTokens writes to the store and makes the change count here at once: a list read before the
-// change is dropped.
+// changeTokens writes to the store and drops the cached list, so that the change is effective here
+// at once.
 func (s *storedTokens) changeTokens(ctx context.Context, write func(persistence.Tokens) error) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -105,7 +105,7 @@ func (s *storedTokens) changeTokens(ctx context.Context, write func(persistence.
 	return write(s.store)
 }
 
-// findToken returns a valid token and notes its use; nil if there is none.
+// findToken returns a valid token and records its use; nil if there is none.
 func (s *storedTokens) findToken(ctx context.Context, in func(*tokenList) *storedToken) (*storedToken, error) {
 	l, err := s.loadList(ctx)
 	if err != nil {
@@ -123,12 +123,12 @@ func (t *storedToken) isValid(now int64) bool {
 	return t != nil && (t.ExpiresAt == 0 || now < t.ExpiresAt)
 }
 
-// whileGood serves a request with a token of the store. A request that stays, such as a stream, is
-// ended when its token becomes invalid.
+// whileGood serves a request with a token of the store. It ends a request that stays, such as a
+// stream, when the token becomes invalid.
 func (s *storedTokens) whileGood(next http.Handler, w http.ResponseWriter, r *http.Request, id string) {
 	ctx, cancel := context.WithCancel(r.Context())
 	var watching sync.WaitGroup
-	defer watching.Wait() // no goroutine may touch w after this returns
+	defer watching.Wait() // no goroutine may use w afterwards
 	defer cancel()
 	watch := sync.OnceFunc(func() { watching.Go(func() { s.watchToken(ctx, cancel, w, id) }) })
 	serveWith(stream.OnStay(ctx, watch), next, w, r)
@@ -145,19 +145,20 @@ func (s *storedTokens) watchToken(ctx context.Context, cancel context.CancelFunc
 		}
 		l, err := s.loadList(ctx)
 		if err != nil || l.byID[id].isValid(time.Now().UnixMilli()) {
-			continue // without the store the validity is unknown
+			continue // without the store, the token may still be valid
 		}
 		cancel()
-		// a handler that reads from the client does not watch the context
+		// ends a handler that reads from the client and does not watch the context
 		conn := http.NewResponseController(w)
 		_ = conn.SetReadDeadline(time.Unix(1, 0))
-		// a WebSocket's connection no longer belongs to the server: it ends with the context
+		// ends other handlers; the connection of a WebSocket no longer belongs to the server and
+		// ends with the context
 		_ = conn.SetWriteDeadline(time.Unix(1, 0))
 		return
 	}
 }
 
-// noteUse stores that a token was used, unless that was stored a short while ago.
+// noteUse stores that a token was used, unless a recent use is stored already.
 func (s *storedTokens) noteUse(ctx context.Context, t *storedToken, now int64) {
 	before := t.noted.Load()
 	if now-before < tokenUseAge.Milliseconds() || !t.noted.CompareAndSwap(before, now) {
@@ -165,7 +166,7 @@ func (s *storedTokens) noteUse(ctx context.Context, t *storedToken, now int64) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	// a use that is not stored now is stored after the next read of the list
+	// after an error, a later use is stored
 	_ = s.store.UseToken(ctx, t.ID, now)
 }
 
@@ -187,7 +188,8 @@ func (s *Server) AddToken(ctx context.Context, t persistence.Token) error {
 	return s.guard.stored.changeTokens(ctx, func(store persistence.Tokens) error { return store.AddToken(ctx, t) })
 }
 
-// DeleteToken deletes a token: here at once, on other members within seconds.
+// DeleteToken deletes a token. It becomes invalid here at once, and on other members within
+// seconds.
 func (s *Server) DeleteToken(ctx context.Context, id string) error {
 	return s.guard.stored.changeTokens(ctx, func(store persistence.Tokens) error { return store.DeleteToken(ctx, id) })
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// withTrace adds the trace that a request belongs to. Malformed headers are ignored.
+// withTrace adds the trace of the request's headers to the context. It ignores malformed headers.
 func withTrace(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := flow.ReadTraced(r.Header.Get(wire.HeaderTrace), strings.Join(r.Header.Values(wire.HeaderTraceState), ","))
@@ -24,7 +24,7 @@ func withTrace(next http.Handler) http.Handler {
 			return []slog.Attr{slog.String("trace_id", trace), slog.String("span_id", span)}
 		})
 		of := r.WithContext(ctx)
-		defer func() { r.Pattern = of.Pattern }() // like withTimeLimit
+		defer func() { r.Pattern = of.Pattern }() // as in withTimeLimit
 		next.ServeHTTP(w, of)
 	})
 }

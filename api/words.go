@@ -2,7 +2,7 @@ package api
 
 import "github.com/troupe-engine/troupe/flow"
 
-// states maps the names of a task's state to ours, for all dialects.
+// states maps the names of task states in all dialects to flow.TaskStatus.
 var states = map[string]flow.TaskStatus{
 	"pending": flow.TaskPending, "created": flow.TaskPending, "queued": flow.TaskPending,
 	"running": flow.TaskRunning, "started": flow.TaskRunning, "waiting_queue": flow.TaskRunning,
@@ -12,5 +12,5 @@ var states = map[string]flow.TaskStatus{
 	"canceled": flow.TaskCanceled, "cancelled": flow.TaskCanceled,
 }
 
-// StateOf returns the state that a name of any dialect means; "" for an unknown name.
+// StateOf returns the state for a name of any dialect; "" for an unknown name.
 func StateOf(word string) flow.TaskStatus { return states[word] }

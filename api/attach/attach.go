@@ -1,5 +1,5 @@
-// Package attach serves the route that workers attach to. Each worker has one stream, which lasts
-// as long as the worker.
+// Package attach serves the route for attached workers. Each worker has one stream, which lasts as
+// long as the worker runs.
 package attach
 
 import (
@@ -21,17 +21,17 @@ import (
 type Stream = interface {
 	Receive() (*wire.FromWorker, error)
 	Send(*wire.ToWorker) error
-	// HangUp makes a waiting Receive, and all later ones, fail.
+	// HangUp makes all current and later calls of Receive fail.
 	HangUp()
 }
 
 // Sessions serves attached workers.
 type Sessions interface {
-	// Serve serves a worker's stream from its hello to its end. It returns an error if the worker
-	// is refused.
+	// Serve serves a worker's stream from its first message to its end. It returns an error if the
+	// worker is refused.
 	Serve(ctx context.Context, s Stream) error
-	// Leave announces to all workers that their streams are no longer served; Return announces that
-	// they are served again.
+	// Leave notifies all workers that their streams are no longer served. Return notifies them that
+	// the streams are served again.
 	Leave()
 	Return()
 }
@@ -39,7 +39,7 @@ type Sessions interface {
 // Workers is the family of routes.
 type Workers struct {
 	Sessions   Sessions
-	MaxMessage int64 // bytes of one message of a worker
+	MaxMessage int64 // maximum bytes of one message from a worker
 }
 
 // Mount adds the route, which needs a token.
@@ -53,8 +53,8 @@ func (f Workers) Mount(s *api.Server) {
 
 type hangUpKey struct{}
 
-// withStay lifts the time limits of requests from a stream, and informs the workers when the server
-// begins to stop. The stream then continues until its worker has no work left.
+// withStay lifts the time limits of a stream's request. When the server begins to stop, it notifies
+// the workers. The stream then continues until its worker has finished its jobs.
 func (f Workers) withStay(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leaving, leave := stream.Stay(w, r)
@@ -91,7 +91,7 @@ type closableStream struct {
 
 func (s closableStream) HangUp() { s.hangUp() }
 
-// codes of errors that workers can act on.
+// codes maps kinds of errors to Connect codes that workers can act on.
 var codes = map[flow.ErrorKind]connect.Code{
 	flow.Invalid: connect.CodeInvalidArgument, flow.Limit: connect.CodeResourceExhausted, flow.Busy: connect.CodeUnavailable,
 	flow.Denied: connect.CodePermissionDenied, flow.Conflict: connect.CodeAborted,

@@ -11,10 +11,10 @@ import (
 // ApprovalQuery selects approvals.
 type ApprovalQuery struct {
 	Paging
-	State string // open, answered, over; "" = open
+	State string // open, answered or over; "" means open
 	Flow  string // slug or id
 	Task  string // id
-	Text  string // text in the title, or the beginning of the task's id
+	Text  string // text in the title, or prefix of the task's id
 }
 
 // Approvals lists the decisions that tasks ask people for.
@@ -32,7 +32,8 @@ func (c *Client) Approval(ctx context.Context, id string) (*wire.ApprovalDetails
 	return getJSON[wire.ApprovalDetails](ctx, c, approvalPath(id), nil)
 }
 
-// AnswerApproval answers an approval. If it has an answer already, that one counts and is returned.
+// AnswerApproval answers an approval. If the approval has an answer already, that answer is
+// returned.
 func (c *Client) AnswerApproval(ctx context.Context, id string, a wire.ApprovalAnswer) (*wire.AnsweredApproval, error) {
 	body, err := encodeBody(a)
 	if err != nil {
@@ -42,7 +43,7 @@ func (c *Client) AnswerApproval(ctx context.Context, id string, a wire.ApprovalA
 		body: body, kind: "application/json", repeatable: true})
 }
 
-// LinkApproval creates a link with which a person without a token can answer an approval.
+// LinkApproval creates a link that lets a person answer an approval without a token.
 func (c *Client) LinkApproval(ctx context.Context, id string, l wire.LinkRequest) (*wire.ApprovalLink, error) {
 	body, err := encodeBody(l)
 	if err != nil {

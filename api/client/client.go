@@ -1,9 +1,9 @@
 // Package client is the Go client of /v1. Its types are those of api/wire.
 //
-// Every refusal is an *Error with the fault, its place, and advice. A request that can be repeated
-// without a second effect is retried if the server is full, stops or cannot be reached; if the
-// client knows several members, it tries another one immediately. A Watch or WatchAll resumes where
-// its connection broke off, also on another member, without a gap and without repeating an event.
+// Every refusal is an *Error with the fault, its place, and advice. Requests without a second
+// effect are retried if the server is busy, stops or is unreachable. If the client knows several
+// members, it tries another one immediately. Watch and WatchAll resume after a broken connection,
+// also on another member, without gaps or repeated events.
 package client
 
 import (
@@ -28,18 +28,18 @@ import (
 // Options configures a Client. The zero value is useful.
 type Options struct {
 	Token string // sent as "Authorization: Bearer …"
-	By    string // name of the caller in the histories of tasks that it signals
-	// should have no timeout of its own, because some answers take long on purpose
+	By    string // name of the caller in the history of tasks that it signals
+	// should have no timeout, because some answers take long on purpose
 	HTTPClient *http.Client
-	Trust      Trust // trust for https; not together with an HTTPClient
-	// Retries is the greatest number of retries of a request, each of which tries as many addresses
-	// as needed; 0 means 6, negative means none. A Watch reconnects as long as its context lives.
+	Trust      Trust // trust for https; cannot be combined with HTTPClient
+	// Retries is the maximum number of retries of a request, each with as many addresses as needed.
+	// 0 means 6, and a negative number means none. A Watch reconnects until its context ends.
 	Retries int
-	// Timeout bounds one try of a request, without the time that the server waits on purpose. The
-	// default is 60 s, or 20 s if there are other addresses to try.
+	// Timeout bounds one try of a request, in addition to intended waits of the server. The default
+	// is 60 s, or 20 s if there are other addresses to try.
 	Timeout time.Duration
 	// Silence is how long a stream may send nothing, not even a heartbeat, before a Watch
-	// reconnects; 45 s.
+	// reconnects. Default 45 s.
 	Silence time.Duration
 }
 
@@ -50,8 +50,8 @@ type Client struct {
 }
 
 // New returns a client of the server at an address such as http://127.0.0.1:8070. Addresses of
-// several members are separated by commas. The client uses one until it cannot be reached or is not
-// ready (503), then the next one.
+// several members are separated by commas. The client uses one address until the member is
+// unreachable or not ready (503), and then the next one.
 func New(addresses string, o Options) (*Client, error) {
 	to, err := parseServers(addresses)
 	if err != nil {
@@ -79,18 +79,18 @@ func New(addresses string, o Options) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.opts.HTTPClient.CloseIdleConnections() }
 
-// apiCall is a request before it is sent.
+// apiCall describes a request before it is sent.
 type apiCall struct {
 	method, path string
 	query        url.Values
 	header       http.Header
 	body         []byte
-	kind         string        // of the body
+	kind         string        // Content-Type of the body
 	repeatable   bool          // repeating it has no second effect
-	wait         time.Duration // time that the server may wait on purpose
+	wait         time.Duration // time that the server intentionally waits
 }
 
-// doCall sends a call, with retries, and decodes the answer. It pauses before it asks the same
+// doCall sends a call, with retries, and decodes the answer. It pauses before it tries the same
 // server again.
 func doCall[T any](ctx context.Context, c *Client, r apiCall) (*T, error) {
 	asked := 1 // addresses tried since the last pause
@@ -129,7 +129,8 @@ func callOnce[T any](ctx context.Context, c *Client, turn int64, r apiCall) (*T,
 	return &answer, nil
 }
 
-// sendCall returns a response with a success status; any other response becomes an *Error.
+// sendCall sends a call once. It returns the response if the status is a success, and an *Error
+// otherwise.
 func (c *Client) sendCall(ctx context.Context, turn int64, r apiCall) (*http.Response, error) {
 	address := c.servers.addressAt(turn) + r.path
 	if len(r.query) > 0 {
@@ -159,8 +160,8 @@ func (c *Client) sendCall(ctx context.Context, turn int64, r apiCall) (*http.Res
 	return resp, nil
 }
 
-// mayRepeat reports whether a call may be sent again after an error. A refused connection has had
-// no effect.
+// mayRepeat reports whether a call may be sent again after an error. A refused connection never had
+// an effect.
 func (r *apiCall) mayRepeat(err error) bool {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return true
@@ -172,14 +173,14 @@ func (r *apiCall) mayRepeat(err error) bool {
 	return r.repeatable && !isDistrusted(err)
 }
 
-// Bounds of the pause between two tries.
+// firstPause and maxPause bound the pause between two tries.
 const (
 	firstPause = 100 * time.Millisecond
 	maxPause   = 5 * time.Second
 )
 
-// backOff returns the pause before the next try. It grows with each try, is random so that clients
-// differ, and is at least the server's Retry-After.
+// backOff returns the pause before the next try. It grows with each try and has jitter, and is at
+// least the server's Retry-After.
 func backOff(try int, err error) time.Duration {
 	pause := min(firstPause<<min(try, 10), maxPause)
 	pause = pause/2 + rand.N(pause/2)
@@ -190,7 +191,7 @@ func backOff(try int, err error) time.Duration {
 	return pause
 }
 
-// encodeBody encodes a body and leaves the values of users unchanged.
+// encodeBody encodes a body as JSON without HTML escaping, so that values of users stay unchanged.
 func encodeBody(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -210,8 +211,8 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Error is a refusal. Its text and the fields of wire.Problem hold the fault, its place, and
-// advice; programs can use its kind.
+// Error is a refusal by the server. It contains the fault, its place, and advice; programs use its
+// code.
 type Error struct {
 	wire.Problem
 	RetryAfter time.Duration // Retry-After of the server; 0 if absent
@@ -236,7 +237,7 @@ func isTemporary(status int) bool {
 }
 
 // KindOf returns the kind of a refusal (invalid, not_found, conflict, limit, busy, denied,
-// internal); "" for any other error.
+// internal), or "" for any other error.
 func KindOf(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -245,7 +246,7 @@ func KindOf(err error) string {
 	return ""
 }
 
-// maxProblem is the greatest number of bytes read of a refusal.
+// maxProblem is the maximum number of bytes to read of a refusal.
 const maxProblem = 1 << 20
 
 func readError(resp *http.Response) error {
@@ -253,11 +254,11 @@ func readError(resp *http.Response) error {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // missing fields are filled in below
 	var plain struct{ Error string }
 	if json.Unmarshal(b, &e.Problem) != nil || e.Code == "" {
-		_ = json.Unmarshal(b, &plain) // the form of the server's shell; a proxy may send anything
+		_ = json.Unmarshal(b, &plain) // the form of errors outside /v1; a proxy may send anything
 		e.Message, e.Detail = plain.Error, plain.Error
 		e.Code = kindOf(resp.StatusCode)
 	}
-	if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) { // the message of Go's servers
+	if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) { // error text of Go's HTTP servers
 		e.Message, e.Detail, e.Hint = "this address speaks TLS",
 			"this address speaks TLS: write https://", "write https:// in place of http://"
 	}

@@ -20,7 +20,7 @@ func (c *Client) Shards(ctx context.Context, task string) (*wire.Shards, error) 
 	return getJSON[wire.Shards](ctx, c, "/v1/cluster/shards", q)
 }
 
-// Drain makes a member, given by name or incarnation, hand over its tasks and accept none. The
+// Drain makes a member, given by name or incarnation, hand over its tasks and accept no others. The
 // member keeps running.
 func (c *Client) Drain(ctx context.Context, member string) (*wire.Member, error) {
 	return c.setDrain(ctx, http.MethodPost, member)

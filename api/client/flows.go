@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Paging selects a part of a list. The zero value is its beginning.
+// Paging selects a part of a list. The zero value selects the beginning.
 type Paging struct {
 	Cursor string // Next of the previous page
-	Limit  int    // items at most; 0 = the server's choice
+	Limit  int    // maximum number of items; 0 means that the server decides
 }
 
 func (p Paging) queryValues() url.Values {
@@ -76,12 +76,12 @@ func collectAll[T any](read func(cursor string) (*wire.Page[T], error)) ([]T, er
 	return all, nil
 }
 
-// getJSON makes a call that can be repeated without effect.
+// getJSON sends a GET request, which may be repeated.
 func getJSON[T any](ctx context.Context, c *Client, path string, query url.Values) (*T, error) {
 	return doCall[T](ctx, c, apiCall{method: http.MethodGet, path: path, query: query, repeatable: true})
 }
 
-// CheckOption is an option for checking a definition.
+// CheckOption is an option of Publish and Validate.
 type CheckOption func(url.Values)
 
 // Strict makes warnings count as errors.
@@ -95,9 +95,9 @@ func checkQuery(options []CheckOption) url.Values {
 	return q
 }
 
-// Publish makes a definition (JSON or YAML) the newest version of the flow with a slug. An empty
-// slug is derived from the definition's name. Publishing the content of the newest version changes
-// nothing.
+// Publish makes a definition (JSON or YAML) the newest version of the flow with a slug. If the slug
+// is empty, the server derives it from the definition's name. A definition equal to the newest
+// version changes nothing.
 func (c *Client) Publish(ctx context.Context, slug string, definition []byte, options ...CheckOption) (*wire.PublishResult, error) {
 	r := apiCall{method: http.MethodPut, path: "/v1/flows/" + url.PathEscape(slug),
 		query: checkQuery(options), body: nonEmptyDefinition(definition),
@@ -108,14 +108,14 @@ func (c *Client) Publish(ctx context.Context, slug string, definition []byte, op
 	return doCall[wire.PublishResult](ctx, c, r)
 }
 
-// After makes a publication fail (409) unless version is the number of the newest version; 0 means
-// that there is none.
+// After makes a publication fail (409) unless version is the number of the newest version. 0
+// requires that there is none.
 func After(version int) CheckOption {
 	return func(q url.Values) { q.Set("after", strconv.Itoa(version)) }
 }
 
-// Try starts a task of a definition (JSON or YAML) without publishing it. If no idempotency key is
-// given, the client generates one, so that a retry starts no second task.
+// Try starts a task of a definition (JSON or YAML) without publishing the definition. Without an
+// idempotency key, the client generates one, so that a retry starts no second task.
 func (c *Client) Try(ctx context.Context, definition []byte, t wire.TrialRequest) (*wire.TrialResult, error) {
 	t.Definition, _ = json.Marshal(string(definition)) // a string can always be marshaled
 	own := t.IdempotencyKey == ""
@@ -129,7 +129,7 @@ func (c *Client) Try(ctx context.Context, definition []byte, t wire.TrialRequest
 	tried, err := doCall[wire.TrialResult](ctx, c, apiCall{method: http.MethodPost, path: "/v1/try",
 		body: body, kind: "application/json", repeatable: true})
 	if err == nil && own {
-		tried.Created = true // by one of the tries of this call
+		tried.Created = true // an earlier try of this call may have started the task
 	}
 	return tried, err
 }
@@ -141,8 +141,8 @@ func (c *Client) Validate(ctx context.Context, definition []byte, options ...Che
 		kind: kindOfText(definition), repeatable: true})
 }
 
-// nonEmptyDefinition replaces an empty definition by an empty line. The server then reports its
-// problem like any other, while it would reject a request without a body.
+// nonEmptyDefinition replaces an empty definition by an empty line. The server then reports a
+// problem of the definition instead of a missing body.
 func nonEmptyDefinition(definition []byte) []byte {
 	if len(definition) == 0 {
 		return []byte("\n")
@@ -165,8 +165,8 @@ func (c *Client) Flows(ctx context.Context, p Paging) (*wire.Page[wire.Flow], er
 // FlowQuery selects flows and the details of the answer.
 type FlowQuery struct {
 	Paging
-	Text    string // in their slug, name or description
-	ByName  bool   // sorted by slug; otherwise the newest first
+	Text    string // text in the slug, name or description
+	ByName  bool   // sort by slug; otherwise newest first
 	Summary bool   // include a summary of each flow's recent tasks
 }
 
@@ -193,18 +193,18 @@ func (c *Client) Versions(ctx context.Context, flow string, p Paging) (*wire.Pag
 	return getJSON[wire.Page[wire.Version]](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/versions", p.queryValues())
 }
 
-// Version reads a version with its definition; number 0 = the newest published one.
+// Version reads a version with its definition. number 0 means the newest published version.
 func (c *Client) Version(ctx context.Context, flow string, number int) (*wire.Version, error) {
 	return getJSON[wire.Version](ctx, c, versionPath(flow, number), nil)
 }
 
-// Graph returns the graph of a version; number 0 = the newest published one.
+// Graph returns the graph of a version. number 0 means the newest published version.
 func (c *Client) Graph(ctx context.Context, flow string, number int) (*wire.Graph, error) {
 	return getJSON[wire.Graph](ctx, c, versionPath(flow, number)+"/graph", nil)
 }
 
-// Diff returns the differences of two versions of a flow; to 0 = the newest published one, from 0 =
-// the version before to.
+// Diff returns the differences of two versions of a flow. to 0 means the newest published version,
+// and from 0 the version before to.
 func (c *Client) Diff(ctx context.Context, flow string, from, to int) (*wire.FlowDiff, error) {
 	q := url.Values{}
 	for name, number := range map[string]int{"from": from, "to": to} {
@@ -215,8 +215,8 @@ func (c *Client) Diff(ctx context.Context, flow string, from, to int) (*wire.Flo
 	return getJSON[wire.FlowDiff](ctx, c, "/v1/flows/"+url.PathEscape(flow)+"/diff", q)
 }
 
-// FlowOpenAPI returns an OpenAPI document for starting and following tasks of a version; number 0 =
-// the newest published one.
+// FlowOpenAPI returns an OpenAPI document for starting and following tasks of a version. number 0
+// means the newest published version.
 func (c *Client) FlowOpenAPI(ctx context.Context, flow string, number int) (json.RawMessage, error) {
 	text, err := getJSON[json.RawMessage](ctx, c, versionPath(flow, number)+"/openapi", nil)
 	if err != nil {
@@ -233,8 +233,8 @@ func versionPath(flow string, number int) string {
 	return "/v1/flows/" + url.PathEscape(flow) + "/versions/" + name
 }
 
-// DeleteFlow deletes a flow with its versions. It fails with a conflict if the flow has tasks,
-// unless tasks is true: then it deletes them, too.
+// DeleteFlow deletes a flow with its versions. If the flow has tasks, it deletes them if tasks is
+// true, and else fails with a conflict.
 func (c *Client) DeleteFlow(ctx context.Context, flow string, tasks bool) (*wire.DeletedFlow, error) {
 	q := url.Values{}
 	if tasks {

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Ready returns nil if the server can do its work, and otherwise the reason.
+// Ready returns nil if the server can work, and otherwise the reason.
 func (c *Client) Ready(ctx context.Context) error { return c.probePath(ctx, "/readyz") }
 
 // Alive returns nil if the server's process answers.

@@ -25,8 +25,8 @@ func (c *Client) Hook(ctx context.Context, name string) (*wire.Hook, error) {
 	return getJSON[wire.Hook](ctx, c, "/v1/hooks/"+url.PathEscape(name), nil)
 }
 
-// SetHook creates or changes a hook. It is never retried automatically, because a generated secret
-// is returned only once.
+// SetHook creates or changes a hook. It is never retried, because a generated secret is returned
+// only once.
 func (c *Client) SetHook(ctx context.Context, name string, h wire.HookSettings) (*wire.HookResult, error) {
 	body, err := encodeBody(h)
 	if err != nil {
@@ -43,9 +43,9 @@ func (c *Client) DeleteHook(ctx context.Context, name string) (*wire.Hook, error
 
 // Delivery is a message to a hook.
 type Delivery struct {
-	ID   string    // deliveries with the same id are the same delivery; "" = a new id each time
-	At   time.Time // time of the signature; zero = now
-	Kind string    // Content-Type of the body; "" = application/json
+	ID   string    // id of the delivery, equal for repetitions; "" means a new id
+	At   time.Time // time of the signature; zero means now
+	Kind string    // Content-Type of the body; "" means application/json
 	Body []byte
 }
 
@@ -66,7 +66,7 @@ func (c *Client) Deliver(ctx context.Context, hook, secret string, d Delivery) (
 		body: d.Body, kind: d.Kind, repeatable: true})
 }
 
-// signHeaders returns the headers of Standard Webhooks.
+// signHeaders returns the signature headers of Standard Webhooks.
 func (d *Delivery) signHeaders(secret string) http.Header {
 	key := []byte(secret)
 	if text, ok := strings.CutPrefix(secret, "whsec_"); ok {

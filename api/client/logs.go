@@ -11,13 +11,13 @@ import (
 
 // LogQuery selects lines of a task's logs. Zero fields do not filter.
 type LogQuery struct {
-	Job     string // only of this job
-	Node    string // only of this node; in a subflow, with its path in front
-	Unit    *int   // only of this unit, from 0
-	Attempt int    // only of this attempt, from 1
+	Job     string // id of the only job
+	Node    string // only node; for a node of a subflow, with the path
+	Unit    *int   // only unit, from 0
+	Attempt int    // only attempt, from 1
 	Stream  string // log, stdout, stderr
-	After   string // only lines after the line with this id; "" = from the beginning
-	Limit   int    // lines per page at most; 0 = the server's choice
+	After   string // only lines after the line with this id; "" means from the beginning
+	Limit   int    // maximum lines per page; 0 means that the server decides
 }
 
 func (l LogQuery) queryValues() url.Values {
@@ -34,8 +34,8 @@ func (l LogQuery) queryValues() url.Values {
 	return q
 }
 
-// Logs reads a page of the lines that a task's attempts have printed, in the order in which they
-// were stored. Its Next is the After of the next page; a page may be empty and still have a Next.
+// Logs reads a page of the lines that a task's attempts have printed, in storage order. Next is the
+// After of the next page. A page may be empty and still have a Next.
 func (c *Client) Logs(ctx context.Context, task string, l LogQuery) (*wire.Page[wire.LogEntry], error) {
 	q := l.queryValues()
 	setNonEmpty(q, "after", l.After)
@@ -46,7 +46,7 @@ func (c *Client) Logs(ctx context.Context, task string, l LogQuery) (*wire.Page[
 }
 
 // FollowLogs returns lines after l.After as a task's attempts print them, and ends with the task.
-// Like Watch, it resumes when a connection breaks off.
+// It resumes after a broken connection, as Watch does.
 func (c *Client) FollowLogs(ctx context.Context, task string, l LogQuery) iter.Seq2[wire.LogEntry, error] {
 	return followStream(ctx, c, "following the logs of "+task, taskPath(task, "/logs/stream"),
 		l.queryValues(), l.After, func(e *wire.LogEntry) string { return e.ID })

@@ -16,12 +16,12 @@ func (c *Client) Overview(ctx context.Context) (*wire.Overview, error) {
 
 // StatsOf selects statistics. The zero value selects the last 24 hours of all flows and versions.
 type StatsOf struct {
-	Window   string    // 1h, 24h or 7d up to now; instead of From
-	From, To time.Time // To zero = now
+	Window   string    // 1h, 24h or 7d until now; alternative to From
+	From, To time.Time // time range; a zero To means now
 	Version  int       // number of the only version; for FlowStats
 
-	Flow, Scope, Node string // the only flow, or a node of it; for StatsSeries
-	// 1m, 5m, 15m, 1h, 6h or 24h; "" = chosen by the time range; for StatsSeries
+	Flow, Scope, Node string // the only flow, or a node of the flow; for StatsSeries
+	// 1m, 5m, 15m, 1h, 6h or 24h; "" depends on the time range; for StatsSeries
 	Step string
 }
 

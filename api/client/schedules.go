@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Schedules lists schedules by name, those of one flow, or all if flow is "".
+// Schedules lists schedules of a flow by name. flow "" means all flows.
 func (c *Client) Schedules(ctx context.Context, flow string, p Paging) (*wire.Page[wire.Schedule], error) {
 	q := p.queryValues()
 	setNonEmpty(q, "flow", flow)
@@ -46,13 +46,13 @@ func (c *Client) DisableSchedule(ctx context.Context, name string) (*wire.Schedu
 	return doCall[wire.Schedule](ctx, c, apiCall{method: http.MethodPost, path: schedulePath(name, "/disable"), repeatable: true})
 }
 
-// NextSlots returns the next slots of a schedule from a time on, zero = from now on; count 0 = the
-// server's choice.
+// NextSlots returns the next slots of a schedule after a time. A zero from means now, and count 0
+// means that the server decides.
 func (c *Client) NextSlots(ctx context.Context, name string, count int, from time.Time) (*wire.Slots, error) {
 	return getJSON[wire.Slots](ctx, c, schedulePath(name, "/next"), countQuery(count, from))
 }
 
-// PreviewSchedule returns the slots that a schedule would have, and stores nothing.
+// PreviewSchedule returns the slots of a schedule without storing the schedule.
 func (c *Client) PreviewSchedule(ctx context.Context, spec wire.ScheduleSpec, count int, from time.Time) (*wire.Slots, error) {
 	return sendJSON[wire.Slots](ctx, c, http.MethodPost, "/v1/schedules-preview", countQuery(count, from), spec)
 }
@@ -68,8 +68,8 @@ func countQuery(count int, from time.Time) url.Values {
 	return q
 }
 
-// TriggerSchedule starts a task of a schedule now. If no idempotency key is given, the client
-// generates one, so that a retry starts no second task.
+// TriggerSchedule starts a task of a schedule now. Without an idempotency key, the client generates
+// one, so that a retry starts no second task.
 func (c *Client) TriggerSchedule(ctx context.Context, name string, t wire.TriggerRequest) (*wire.StartResult, error) {
 	if t.IdempotencyKey == "" {
 		t.IdempotencyKey = crand.Text()
@@ -82,7 +82,7 @@ func (c *Client) BackfillSchedule(ctx context.Context, name string, b wire.Backf
 	return sendJSON[wire.BackfillResult](ctx, c, http.MethodPost, schedulePath(name, "/backfill"), nil, b)
 }
 
-// sendJSON sends a request that can be repeated without a second effect.
+// sendJSON sends a request with a JSON body, which may be repeated.
 func sendJSON[T any](ctx context.Context, c *Client, method, path string, query url.Values, content any) (*T, error) {
 	body, err := encodeBody(content)
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// serverList holds the addresses that a client knows. All requests go to one address until it
-// fails.
+// serverList holds the addresses of the members. All requests go to one address until it fails.
 type serverList struct {
 	all      []string
 	switches atomic.Int64 // how often the client switched to the next address
@@ -31,15 +30,14 @@ func parseServers(text string) (*serverList, error) {
 	return s, nil
 }
 
-// currentTurn returns the number of switches so far, which selects the address.
+// currentTurn returns the number of switches so far, which selects the current address.
 func (s *serverList) currentTurn() int64 { return s.switches.Load() }
 
-// addressAt returns the address that a turn selects.
+// addressAt returns the address for a number of switches.
 func (s *serverList) addressAt(turn int64) string { return s.all[turn%int64(len(s.all))] }
 
-// leaveServer switches to the next address if an error suggests that another member may succeed,
-// unless another goroutine has switched already. An error after the caller gave up is no reason to
-// switch.
+// leaveServer switches to the next address if an error suggests that another member may succeed. It
+// does not switch if another goroutine has done so, or if the caller's context has ended.
 func (s *serverList) leaveServer(ctx context.Context, turn int64, err error) bool {
 	if ctx.Err() != nil || !isUnavailable(err) {
 		return false

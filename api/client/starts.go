@@ -12,8 +12,7 @@ import (
 )
 
 // StartAll starts many tasks, up to 1,000 per request, and returns the result of each at its index.
-// Starts without an idempotency key get one, as with Start. Starts that the server was too busy for
-// are retried like any call.
+// Starts without an idempotency key get one. Starts that were refused as busy are retried.
 func (c *Client) StartAll(ctx context.Context, starts []wire.StartRequest) ([]wire.BatchStartResult, error) {
 	starts, own := slices.Clone(starts), crand.Text()
 	given := make([]bool, len(starts))
@@ -34,13 +33,13 @@ func (c *Client) StartAll(ctx context.Context, starts []wire.StartRequest) ([]wi
 		}
 	}
 	for i := range items {
-		// by one of the tries of this call
+		// an earlier try of this call may have started the task
 		items[i].Created = items[i].Created || given[i] && items[i].Problem == nil
 	}
 	return items, nil
 }
 
-// startThese sends some of many starts and stores their results.
+// startThese sends the starts at the given indexes and stores their results in items.
 func (c *Client) startThese(ctx context.Context, starts []wire.StartRequest, places []int, items []wire.BatchStartResult) error {
 	var sent wire.BatchStartRequest
 	for _, i := range places {

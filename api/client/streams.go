@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Streams lists the streams of a task, to which its steps write values while they run.
+// Streams lists the streams of a task, to which its running steps write values.
 func (c *Client) Streams(ctx context.Context, task string) ([]wire.Stream, error) {
 	page, err := getJSON[wire.Page[wire.Stream]](ctx, c, taskPath(task, "/streams"), nil)
 	if err != nil {
@@ -18,8 +18,8 @@ func (c *Client) Streams(ctx context.Context, task string) ([]wire.Stream, error
 	return page.Items, nil
 }
 
-// StreamPage reads values of a stream from an offset on. The Next of the page is the offset of the
-// next one. limit is the maximum number of values; 0 = the server's choice.
+// StreamPage reads values of a stream from an offset. Next of the page is the offset of the next
+// value. limit is the maximum number of values; 0 means that the server decides.
 func (c *Client) StreamPage(ctx context.Context, task, stream string, from int64, limit int) (*wire.StreamPage, error) {
 	q := url.Values{"from": {strconv.FormatInt(from, 10)}}
 	if limit > 0 {
@@ -28,8 +28,8 @@ func (c *Client) StreamPage(ctx context.Context, task, stream string, from int64
 	return getJSON[wire.StreamPage](ctx, c, streamPath(task, stream), q)
 }
 
-// FollowStream returns the values of a stream from an offset on as they are written. It ends with
-// the stream or with the task. Like Watch, it resumes when a connection breaks off.
+// FollowStream returns the values of a stream from an offset as they are written. It ends with the
+// stream or the task. It resumes after a broken connection, as Watch does.
 func (c *Client) FollowStream(ctx context.Context, task, stream string, from int64) iter.Seq2[wire.StreamValue, error] {
 	after := ""
 	if from > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Start starts a task. If no idempotency key is given, the client generates one, so that a retry
-// starts no second task.
+// Start starts a task. Without an idempotency key, the client generates one, so that a retry starts
+// no second task.
 func (c *Client) Start(ctx context.Context, s wire.StartRequest) (*wire.StartResult, error) {
 	own := s.IdempotencyKey == "" && !s.DryRun
 	if own {
@@ -28,13 +28,13 @@ func (c *Client) Start(ctx context.Context, s wire.StartRequest) (*wire.StartRes
 	started, err := doCall[wire.StartResult](ctx, c, apiCall{method: http.MethodPost, path: "/v1/tasks", body: body, kind: "application/json",
 		repeatable: true, wait: waitDuration(s.WaitMS)})
 	if err == nil && own {
-		started.Created = true // by one of the tries of this call
+		started.Created = true // an earlier try of this call may have started the task
 	}
 	return started, err
 }
 
-// waitDuration converts a wait time. The server rejects waits of more than some minutes; the value
-// is capped so that a Duration can hold it.
+// waitDuration converts a wait time in milliseconds. It caps the value, so that a Duration can hold
+// it; the server rejects such waits anyway.
 func waitDuration(ms int64) time.Duration {
 	return time.Duration(min(ms, math.MaxInt32)) * time.Millisecond
 }
@@ -43,22 +43,22 @@ func waitDuration(ms int64) time.Duration {
 type TaskQuery struct {
 	Paging
 	Flow     string   // slug or id
-	Flows    []string // any of them
-	Version  int      // number of their version
-	IDPrefix string   // beginning of their ids
-	// text in their error or in a label, or beginning of their ids
+	Flows    []string // any of these flows
+	Version  int      // number of the version
+	IDPrefix string   // prefix of the task ids
+	// text in the error or a label, or prefix of the id
 	Text string
-	// beginning of their error without its numbers, as in Overview
+	// beginning of the error without its numbers, as in Overview
 	Failure                string
 	Node                   string            // graph mode: the node of the cursor
-	States                 []string          // any of them; paused only alone
+	States                 []string          // any of these states; paused only alone
 	Waits                  []string          // any of approval, signal, timer, manual
-	Queued                 string            // a service: only tasks with jobs in its queue
+	Queued                 string            // a service; selects only tasks with jobs in its queue
 	Labels                 map[string]string // all of them
 	CreatedFrom, CreatedTo time.Time         // from inclusive, to exclusive
 	EndedFrom, EndedTo     time.Time
-	Shortest, Longest      time.Duration // from creation to end; ended tasks only
-	Sort                   string        // created, -ended or ended; "" = -created, the newest first
+	Shortest, Longest      time.Duration // duration from creation to end; selects ended tasks only
+	Sort                   string        // created, -ended or ended; "" means -created, newest first
 }
 
 func (t TaskQuery) queryValues() url.Values {
@@ -97,8 +97,8 @@ func (t TaskQuery) queryValues() url.Values {
 	return q
 }
 
-// CountTasks counts the tasks that Tasks would list, up to 10,000. With by (state, flow or
-// label:NAME; "" = none) it counts groups, up to a limit for each.
+// CountTasks counts the tasks that Tasks would list, up to 10,000. by groups the counts by state,
+// flow or label:NAME, with a limit for each group; "" means no groups.
 func (c *Client) CountTasks(ctx context.Context, q TaskQuery, by string) (*wire.TaskCount, error) {
 	q.Paging, q.Sort = Paging{}, ""
 	query := q.queryValues()
@@ -118,12 +118,12 @@ func (c *Client) Task(ctx context.Context, id string) (*wire.Task, error) {
 
 func taskPath(id, what string) string { return "/v1/tasks/" + url.PathEscape(id) + what }
 
-// pollTime is how long one request of Wait may wait. Proxies cut off much longer requests.
+// pollTime is how long one request of Wait may wait. Proxies may cut off longer requests.
 const pollTime = 25 * time.Second
 
-// WaitForStep waits until a step at the top level of a task has ended, and returns it. The step is
-// NODE, or NODE#2 for its second visit; for a function the name of a step. It returns an error if
-// the task ends without the step.
+// WaitForStep waits until a step at the top level of a task has ended, and returns the step. step
+// is NODE, or NODE#2 for the second visit; for a function, the name of a step. It returns an error
+// if the task ends without the step.
 func (c *Client) WaitForStep(ctx context.Context, id, step string) (*wire.Step, error) {
 	q := url.Values{"wait_ms": {strconv.FormatInt(pollTime.Milliseconds(), 10)}, "wait_until": {step}}
 	for {
@@ -140,7 +140,8 @@ func (c *Client) WaitForStep(ctx context.Context, id, step string) (*wire.Step, 
 	}
 }
 
-// Wait waits until a task has ended, and reads it. A failed or canceled task is no error of Wait.
+// Wait waits until a task has ended, and returns the task. It returns no error for a failed or
+// canceled task.
 func (c *Client) Wait(ctx context.Context, id string) (*wire.Task, error) {
 	q := url.Values{"wait_ms": {strconv.FormatInt(pollTime.Milliseconds(), 10)}}
 	for {
@@ -154,9 +155,9 @@ func (c *Client) Wait(ctx context.Context, id string) (*wire.Task, error) {
 
 type requestKey struct{}
 
-// WithRequest sets the request id for the requests made with a context. A command with the same id
-// has its effect once, even if another process sends it again. Without it, every command gets an id
-// of its own.
+// WithRequest sets the request id of commands with this context. Commands with the same id take
+// effect once, even if different processes send them. Without WithRequest, each command gets its
+// own id.
 func WithRequest(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }
@@ -169,7 +170,7 @@ func postCommand[T any](ctx context.Context, c *Client, id, name string, body []
 	return postRequest[T](ctx, c, apiCall{path: taskPath(id, "/"+name), body: body})
 }
 
-// postRequest sends a request with an id, so that it has its effect once.
+// postRequest sends a request with an id, so that it takes effect once.
 func postRequest[T any](ctx context.Context, c *Client, r apiCall) (*T, error) {
 	name, ok := ctx.Value(requestKey{}).(string)
 	if !ok {
@@ -182,7 +183,7 @@ func postRequest[T any](ctx context.Context, c *Client, r apiCall) (*T, error) {
 	return doCall[T](ctx, c, r)
 }
 
-// postContent sends a command with content.
+// postContent sends a command with a JSON body.
 func postContent[T any](ctx context.Context, c *Client, id, name string, content any) (*T, error) {
 	body, err := encodeBody(content)
 	if err != nil {
@@ -201,31 +202,31 @@ func (c *Client) CancelHow(ctx context.Context, id string, how wire.CancelReques
 	return postContent[wire.TaskSummary](ctx, c, id, "cancel", how)
 }
 
-// Retry makes a failed task continue where it failed.
+// Retry makes a failed task continue at its failed steps.
 func (c *Client) Retry(ctx context.Context, id string) (*wire.TaskSummary, error) {
 	return c.sendCommand(ctx, id, "retry", nil)
 }
 
 // RetryStep makes a failed task of dag mode continue with one failed step, and with the steps that
-// were skipped because of it.
+// were skipped due to its failure.
 func (c *Client) RetryStep(ctx context.Context, id, step string) (*wire.TaskSummary, error) {
 	return postContent[wire.TaskSummary](ctx, c, id, "retry", wire.RetryRequest{Step: step})
 }
 
-// HoldStep prevents a step of dag mode that has not begun from beginning.
+// HoldStep prevents a step of dag mode from beginning.
 func (c *Client) HoldStep(ctx context.Context, id string, step wire.StepName) (*wire.TaskSummary, error) {
 	return postContent[wire.TaskSummary](ctx, c, id, "hold", step)
 }
 
-// ReleaseStep undoes HoldStep.
+// ReleaseStep lets a held step begin.
 func (c *Client) ReleaseStep(ctx context.Context, id string, step wire.StepName) (*wire.TaskSummary, error) {
 	return postContent[wire.TaskSummary](ctx, c, id, "release", step)
 }
 
-// bulkTime is how long a server waits for the answers of many tasks.
+// bulkTime is how long the server may wait for the answers of many tasks.
 const bulkTime = 20 * time.Second
 
-// Bulk retries, cancels, pauses or resumes many tasks. To continue, pass the Next of its answer as
+// Bulk retries, cancels, pauses or resumes many tasks. To continue, send Next of the result as
 // Cursor.
 func (c *Client) Bulk(ctx context.Context, b wire.BulkRequest) (*wire.BulkResult, error) {
 	body, err := encodeBody(b)
@@ -235,7 +236,8 @@ func (c *Client) Bulk(ctx context.Context, b wire.BulkRequest) (*wire.BulkResult
 	return postRequest[wire.BulkResult](ctx, c, apiCall{path: "/v1/tasks/bulk", body: body, wait: bulkTime})
 }
 
-// Fork starts a task that continues from the history of another one. A dry run only predicts it.
+// Fork starts a task that continues from the history of another task. A dry run only predicts the
+// new task.
 func (c *Client) Fork(ctx context.Context, id string, f wire.ForkRequest) (*wire.ForkResult, error) {
 	if f.IdempotencyKey == "" && !f.DryRun {
 		f.IdempotencyKey = crand.Text()
@@ -243,7 +245,7 @@ func (c *Client) Fork(ctx context.Context, id string, f wire.ForkRequest) (*wire
 	return postContent[wire.ForkResult](ctx, c, id, "fork", f)
 }
 
-// Rerun starts a task that repeats another one from the beginning.
+// Rerun starts a task that repeats another task from the beginning.
 func (c *Client) Rerun(ctx context.Context, id string, r wire.RerunRequest) (*wire.RerunResult, error) {
 	if r.IdempotencyKey == "" {
 		r.IdempotencyKey = crand.Text()
@@ -261,12 +263,12 @@ func (c *Client) Complete(ctx context.Context, id string, u wire.CompleteRequest
 	return postContent[wire.CompleteResult](ctx, c, id, "complete", u)
 }
 
-// Pause prevents new work of a task from starting; work in flight goes on.
+// Pause prevents new work of a task from starting. Work in flight continues.
 func (c *Client) Pause(ctx context.Context, id string) (*wire.TaskSummary, error) {
 	return c.sendCommand(ctx, id, "pause", nil)
 }
 
-// Resume undoes Pause.
+// Resume lets a paused task continue.
 func (c *Client) Resume(ctx context.Context, id string) (*wire.TaskSummary, error) {
 	return c.sendCommand(ctx, id, "resume", nil)
 }
@@ -284,8 +286,8 @@ func (c *Client) Compare(ctx context.Context, a, b string) (*wire.Comparison, er
 // StepQuery selects steps of a task. Zero fields do not filter.
 type StepQuery struct {
 	Paging
-	Scope  string // path of the scope; "" = the task's root
-	Step   string // slug
+	Scope  string // path of the scope; "" means the task's root
+	Step   string // slug of the only step
 	States []string
 }
 
@@ -304,7 +306,7 @@ func (c *Client) Steps(ctx context.Context, id string, q StepQuery) (*wire.Page[
 	return getJSON[wire.Page[wire.Step]](ctx, c, taskPath(id, "/steps"), q.queryValues())
 }
 
-// Units lists the units of a step's visit; visit 0 = the newest.
+// Units lists the units of a step's visit. visit 0 means the newest.
 func (c *Client) Units(ctx context.Context, id string, q StepQuery, visit int) (*wire.Page[wire.Unit], error) {
 	query := q.queryValues()
 	if visit > 0 {
@@ -313,7 +315,7 @@ func (c *Client) Units(ctx context.Context, id string, q StepQuery, visit int) (
 	return getJSON[wire.Page[wire.Unit]](ctx, c, taskPath(id, "/units"), query)
 }
 
-// UnitStates returns the states of all units of a step's visit; visit 0 = the newest.
+// UnitStates returns the states of all units of a step's visit. visit 0 means the newest.
 func (c *Client) UnitStates(ctx context.Context, id, scope, step string, visit int) (*wire.UnitStates, error) {
 	q := url.Values{"step": {step}}
 	setNonEmpty(q, "scope", scope)
@@ -323,7 +325,7 @@ func (c *Client) UnitStates(ctx context.Context, id, scope, step string, visit i
 	return getJSON[wire.UnitStates](ctx, c, taskPath(id, "/units/states"), q)
 }
 
-// Events reads a task's history after an event, oldest first; "" = from the beginning.
+// Events reads a task's history after an event, oldest first. after "" means from the beginning.
 func (c *Client) Events(ctx context.Context, id, after string, limit int) (*wire.Page[wire.Event], error) {
 	q := Paging{Limit: limit}.queryValues()
 	setNonEmpty(q, "after", after)
@@ -335,21 +337,20 @@ func (c *Client) Runs(ctx context.Context, id string, p Paging) (*wire.Page[wire
 	return getJSON[wire.Page[wire.Run]](ctx, c, taskPath(id, "/runs"), p.queryValues())
 }
 
-// Digest returns the progress of the nodes in a task's scopes. Without scopes these are its root,
-// and the scope where it undoes and cleans up.
+// Digest returns the progress of the nodes in scopes of a task. The default scopes are the root,
+// and the scope of compensations and clean-up.
 func (c *Client) Digest(ctx context.Context, id string, scopes ...string) (*wire.Digest, error) {
 	return getJSON[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes})
 }
 
-// DigestAt returns the Digest of a task as it was after a row of its journal: the row whose events
-// have that Seq.
+// DigestAt returns the Digest of a task in its state after the journal row with the given Seq.
 func (c *Client) DigestAt(ctx context.Context, id string, row int64, scopes ...string) (*wire.Digest, error) {
 	return getJSON[wire.Digest](ctx, c, taskPath(id, "/digest"), url.Values{"scope": scopes, "at_seq": {strconv.FormatInt(row, 10)}})
 }
 
 // TimelineQuery selects a part of a timeline. Zero fields select all.
 type TimelineQuery struct {
-	Scope    string // path of the scope; "" = the task's root
+	Scope    string // path of the scope; "" means the task's root
 	From, To time.Time
 	Bins     int
 }
@@ -368,12 +369,13 @@ func (q TimelineQuery) queryValues() url.Values {
 	return values
 }
 
-// Timeline returns when the visits of a scope were under way.
+// Timeline returns when each visit of a scope started and ended.
 func (c *Client) Timeline(ctx context.Context, id string, q TimelineQuery) (*wire.Timeline, error) {
 	return getJSON[wire.Timeline](ctx, c, taskPath(id, "/timeline"), q.queryValues())
 }
 
-// Value reads one full value of a task, such as params, shared, result, or output of a step.
+// Value reads one complete value of a task. of names the value, for example params, shared, result
+// or output.
 func (c *Client) Value(ctx context.Context, id, of string, at ValueQuery) (json.RawMessage, error) {
 	q := at.queryValues()
 	q.Set("of", of)
@@ -384,13 +386,13 @@ func (c *Client) Value(ctx context.Context, id, of string, at ValueQuery) (json.
 	return *value, nil
 }
 
-// ValueQuery selects the place of a value. The zero value is the task itself.
+// ValueQuery selects the step or unit of a value. The zero value selects the task itself.
 type ValueQuery struct {
-	Key         string // of shared
+	Key         string // key of shared
 	Scope, Step string
-	Visit       int  // 0 = the newest one
-	Unit        *int // nil = the step itself
-	Attempt     int  // 0 = the unit itself
+	Visit       int  // number of the visit; 0 means the newest
+	Unit        *int // index of the unit; nil means the step itself
+	Attempt     int  // number of the attempt; 0 means the unit itself
 	Pointer     string
 }
 
@@ -416,7 +418,7 @@ func (c *Client) Waiting(ctx context.Context, id string) (*wire.WaitReasons, err
 	return getJSON[wire.WaitReasons](ctx, c, taskPath(id, "/waiting"), nil)
 }
 
-// Job reads a job, even long after its end.
+// Job reads a job, even after its end.
 func (c *Client) Job(ctx context.Context, id string) (*wire.Job, error) {
 	return getJSON[wire.Job](ctx, c, "/v1/jobs/"+url.PathEscape(id), nil)
 }
@@ -430,7 +432,7 @@ func (c *Client) Log(ctx context.Context, job string) (string, error) {
 	return log.Content, nil
 }
 
-// Jobs lists the jobs in the queue, of some services or of all. The longest waiting come first.
+// Jobs lists the jobs in the queues of some or all services, longest waiting first.
 func (c *Client) Jobs(ctx context.Context, p Paging, services ...string) (*wire.Page[wire.WaitingJob], error) {
 	q := p.queryValues()
 	for _, service := range services {
@@ -449,9 +451,9 @@ func (c *Client) Queues(ctx context.Context) ([]wire.Queue, error) {
 // WorkerQuery selects workers. Zero fields do not filter.
 type WorkerQuery struct {
 	Paging
-	IDPrefix string // beginning of their ids
-	Service  string // a service that they offer
-	State    string // online, offline
+	IDPrefix string // prefix of the worker ids
+	Service  string // service that the workers offer
+	State    string // online or offline
 }
 
 func (w WorkerQuery) queryValues() url.Values {
@@ -484,7 +486,7 @@ func (c *Client) Worker(ctx context.Context, id string) (*wire.Worker, error) {
 	return getJSON[wire.Worker](ctx, c, "/v1/workers/"+url.PathEscape(id), nil)
 }
 
-// Info returns the version and the kind of the server.
+// Info returns the version of the server and the kind of its store.
 func (c *Client) Info(ctx context.Context) (*wire.ServerInfo, error) {
 	return getJSON[wire.ServerInfo](ctx, c, "/v1/info", nil)
 }

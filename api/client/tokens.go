@@ -18,8 +18,7 @@ func (c *Client) Tokens(ctx context.Context) (*wire.Page[wire.Token], error) {
 	return getJSON[wire.Page[wire.Token]](ctx, c, "/v1/tokens", nil)
 }
 
-// CreateToken creates a token. It is never retried automatically, because the token is returned
-// only once.
+// CreateToken creates a token. It is never retried, because the token's text is returned only once.
 func (c *Client) CreateToken(ctx context.Context, t wire.TokenRequest) (*wire.CreatedToken, error) {
 	body, err := encodeBody(t)
 	if err != nil {

@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// Trust names PEM files with the authorities that a client trusts over TLS, and with its own
-// certificate. The zero value trusts the authorities of the system and has no certificate.
+// Trust names PEM files for TLS: trusted authorities, and the client's certificate. The zero value
+// trusts the authorities of the system and sends no certificate.
 type Trust struct {
-	CA string // authorities to trust instead of the system's; read once
-	// client certificate, shown on request, and its key; read for each connection, so they may
-	// change
+	CA string // authorities to trust instead of those of the system; read once
+	// client certificate and its key; read again for each connection, so they may change
 	Cert, Key string
 }
 
 // dialTime is how long a host may take to accept a connection.
 const dialTime = 5 * time.Second
 
-// Transport returns a transport like the standard library's with this trust. It waits a shorter
-// time for a host that does not answer.
+// Transport returns a transport like the default one with this trust. It has a shorter timeout for
+// connecting.
 func (t Trust) Transport() (*http.Transport, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second}).DialContext
@@ -66,15 +65,15 @@ func (t Trust) tlsConfig() (*tls.Config, error) {
 	return cfg, err
 }
 
-// isDistrusted reports whether a retry cannot help because the server's certificate is invalid, or
-// it has none.
+// isDistrusted reports whether a retry is useless, because the server's certificate is invalid or
+// missing.
 func isDistrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// chooseHTTPClient sets the HTTP client. With one server and the default trust it shares the
-// default client's connections.
+// chooseHTTPClient sets the HTTP client. With one server and the default trust, it uses connections
+// of http.DefaultTransport.
 func (o *Options) chooseHTTPClient(several bool) error {
 	switch {
 	case o.HTTPClient != nil && o.Trust != (Trust{}):

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Views lists the named lists of tasks, in order of name.
+// Views lists the saved views of the task list, in order of name.
 func (c *Client) Views(ctx context.Context) (*wire.Page[wire.View], error) {
 	return getJSON[wire.Page[wire.View]](ctx, c, "/v1/views", nil)
 }

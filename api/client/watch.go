@@ -16,16 +16,16 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Watch returns a task's events as they happen, starting after an event ("" = from the beginning),
-// and ends with the task. A connection that breaks off or is silent is replaced by another one, to
-// the next member if there are several, which continues after the last event. Watch ends with an
-// error if the server refuses, or ctx ends.
+// Watch returns a task's events after an event as they happen, and ends with the task. after ""
+// means from the beginning. Watch replaces a broken or silent connection, using the next member if
+// there are several, and continues after the last event. It ends with an error if the server
+// refuses or ctx ends.
 func (c *Client) Watch(ctx context.Context, task, after string) iter.Seq2[wire.Event, error] {
 	return followStream(ctx, c, "watching "+task, taskPath(task, "/stream"), nil, after, func(e *wire.Event) string { return e.ID })
 }
 
-// followStream returns the messages of a stream. Each has an id from which the stream can be
-// resumed.
+// followStream returns the messages of a stream. Each message has an id after which the stream can
+// resume.
 func followStream[T any](ctx context.Context, c *Client, what, path string, query url.Values,
 	after string, id func(*T) string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -50,7 +50,7 @@ func followStream[T any](ctx context.Context, c *Client, what, path string, quer
 	}
 }
 
-// isFinal reports whether reconnecting is useless.
+// isFinal reports whether an error makes reconnecting useless.
 func isFinal(err error) bool {
 	var refused *Error
 	return errors.As(err, &refused) && !isTemporary(refused.Status) && refused.Status < http.StatusInternalServerError
@@ -63,14 +63,14 @@ type streamWatcher[T any] struct {
 	after    string
 	id       func(*T) string
 	failures int  // consecutive connections without a message
-	finished bool // the task has ended, or the caller has stopped
+	finished bool // the task has ended, or the caller has stopped reading
 	yield    func(T, error) bool
 }
 
-// errBroken reports that the stream stopped without its final message.
+// errBroken reports that the stream ended without its final message.
 var errBroken = errors.New("the stream broke off")
 
-// followConnection reads one connection to its end.
+// followConnection reads messages from one connection until it ends.
 func (w *streamWatcher[T]) followConnection(ctx context.Context, turn int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -102,7 +102,7 @@ func (w *streamWatcher[T]) handleMessage(kind string, data []byte) error {
 	case kind == "end":
 		w.finished = true
 		return nil
-	case kind != "" || len(data) == 0: // a newer server may send other kinds
+	case kind != "" || len(data) == 0: // a newer server may send other kinds of messages
 		return nil
 	}
 	var e T
@@ -114,7 +114,7 @@ func (w *streamWatcher[T]) handleMessage(kind string, data []byte) error {
 	return nil
 }
 
-// readMessage reads up to the empty line that ends a message. A message that is cut off is dropped.
+// readMessage reads one message, which ends with an empty line. It drops an incomplete message.
 func readMessage(in *bufio.Reader, alive func()) (kind string, data []byte, err error) {
 	for {
 		line, err := in.ReadBytes('\n')

@@ -24,10 +24,10 @@ type Told struct {
 	End   *wire.TaskEnd
 }
 
-// WatchAll returns the events of several tasks over one connection, each starting after an event
-// ("" = from the beginning), and ends with the last of them. An error with a task concerns only
-// that task; the others continue. An error without a task is the last item. A server follows at
-// most 100 tasks per connection. Connections that break off are replaced as with Watch.
+// WatchAll returns the events of several tasks over one connection, and ends with the last task.
+// after maps each task to the event to start after; "" means the beginning. An error with a task
+// concerns only that task. An error without a task is the last item. A server follows at most 100
+// tasks per connection. Broken connections are replaced as in Watch.
 func (c *Client) WatchAll(ctx context.Context, after map[string]string) iter.Seq2[Told, error] {
 	return func(yield func(Told, error) bool) {
 		w := &allWatcher{c: c, after: maps.Clone(after), yield: yield}
@@ -52,15 +52,15 @@ func (c *Client) WatchAll(ctx context.Context, after map[string]string) iter.Seq
 
 type allWatcher struct {
 	c        *Client
-	after    map[string]string // tasks that have not ended
+	after    map[string]string // last event of each task that has not ended
 	failures int               // consecutive connections without a message
-	finished bool              // the caller has stopped
+	finished bool              // the caller has stopped reading
 	yield    func(Told, error) bool
 }
 
 const taskChannel = "task:"
 
-// followConnection reads one connection to its end.
+// followConnection reads messages from one connection until it ends.
 func (w *allWatcher) followConnection(ctx context.Context, turn int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -94,7 +94,7 @@ func (w *allWatcher) followConnection(ctx context.Context, turn int64) error {
 	return nil
 }
 
-// maxMessage bounds the size of one message: an event holds an output and little more.
+// maxMessage bounds the bytes of one message, which is little more than one output of a step.
 const maxMessage = 64 << 20
 
 func (c *Client) dialSocket(ctx context.Context, turn int64, alive func()) (*websocket.Conn, error) {
@@ -138,14 +138,14 @@ func (w *allWatcher) handleMessage(text []byte) error {
 		return w.handleRefusal(told, m.Data)
 	case wire.StreamClosed:
 		return w.handleClosed(task, m.Data)
-	default: // a newer server may send others
+	default: // a newer server may send other kinds
 		return nil
 	}
 	w.finished = !w.yield(told, nil)
 	return nil
 }
 
-// handleRefusal yields the error of one task, unless a retry may succeed.
+// handleRefusal yields the error of a task, unless a retry may succeed.
 func (w *allWatcher) handleRefusal(told Told, data []byte) error {
 	e := &Error{}
 	if err := json.Unmarshal(data, &e.Problem); err != nil {
@@ -159,7 +159,8 @@ func (w *allWatcher) handleRefusal(told Told, data []byte) error {
 	return nil
 }
 
-// handleClosed ends a task that was deleted, and subscribes again to one that was interrupted.
+// handleClosed handles the end of a task's channel: a deleted task ends, and an interrupted one is
+// subscribed again.
 func (w *allWatcher) handleClosed(task string, data []byte) error {
 	var closed wire.Closed
 	if err := json.Unmarshal(data, &closed); err != nil {

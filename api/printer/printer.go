@@ -1,10 +1,10 @@
 // Package printer writes JSON answers that contain values of users.
 //
-// A value of a user is copied to the answer unchanged. It is neither parsed nor assembled with the
-// rest in memory. A reference in a value (package internal/payload) is replaced by its content, and
-// at most one such content is in memory. So an answer takes no memory besides its values, however
-// large they are and however slowly the client reads. Except for blanks in such values, the output
-// is that of encoding/json without HTML escaping.
+// It copies a value of a user unchanged, without parsing it or holding it together with other
+// values. It replaces a reference in a value (package internal/payload) by the referenced content,
+// with one content in memory at a time. So an answer needs little memory, regardless of its values
+// and the speed of the client. Apart from white space in values, the output equals that of
+// encoding/json without HTML escaping.
 package printer
 
 import (
@@ -25,12 +25,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// ErrGone reports that the client no longer reads the answer. The error that wraps it holds the
+// ErrGone reports that the client no longer reads the answer. It is wrapped in an error with the
 // reason.
 var ErrGone = errors.New("the reader of an answer is gone")
 
-// JSON writes a value and then a text. Any error except ErrGone means that a value has no JSON, or
-// that a reference in a value of a user could not be read.
+// JSON writes v as JSON, followed by the text end. An error other than ErrGone means that v has no
+// JSON, or that a reference in a value could not be read.
 func JSON(w io.Writer, v any, end string) error {
 	p := newPrinter(clientWriter{w}, payload.Of(w))
 	p.writeValue(reflect.ValueOf(v))
@@ -38,8 +38,8 @@ func JSON(w io.Writer, v any, end string) error {
 	return p.flushAll()
 }
 
-// Check reports an error if a reference in an answer's values cannot be read. After the first byte
-// is written, the answer can no longer become an error.
+// Check returns an error if a reference in an answer's values cannot be read. It is called first,
+// because an answer that has begun cannot become an error.
 func Check(v any, values *payload.Store) error {
 	if values == nil {
 		return nil
@@ -50,7 +50,7 @@ func Check(v any, values *payload.Store) error {
 	return p.flushAll()
 }
 
-// clientWriter writes to the client.
+// clientWriter marks write errors as ErrGone.
 type clientWriter struct{ io.Writer }
 
 func (r clientWriter) Write(b []byte) (int, error) {
@@ -61,20 +61,20 @@ func (r clientWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// printer writes values one after the other. After an error it writes nothing.
+// printer writes values one after another. After an error it writes nothing.
 type printer struct {
 	to   *bufio.Writer
-	leaf *json.Encoder // encodes values that contain no values of users
+	leaf *json.Encoder // encoder for values without values of users
 	err  error
 
-	values    *payload.Store // resolves references; nil if there are none
-	checkOnly bool           // only checks that references can be read
+	values    *payload.Store // resolves references; nil if all values are in the store
+	checkOnly bool           // only check that references can be read
 }
 
 const bufferSize = 16 << 10
 
-// buffers holds buffers for printers. Allocating one for a short answer would cost more than
-// everything else.
+// buffers holds buffers for printers. For a short answer, the allocation of a buffer would be the
+// largest cost.
 var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
 
 func newPrinter(w io.Writer, values *payload.Store) *printer {
@@ -95,7 +95,7 @@ func (u newlineTrimmer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flushAll ends the use of a printer.
+// flushAll writes the buffered output and ends the use of a printer.
 func (p *printer) flushAll() error {
 	if p.err == nil {
 		p.err = p.to.Flush()
@@ -179,8 +179,8 @@ func (p *printer) writeObject(v reflect.Value) {
 	p.writeText("}")
 }
 
-// writePlain writes a text or a whole number. Most fields of answers with many values are such, and
-// most texts need no escaping.
+// writePlain writes a text or a whole number directly. Most fields are of these types, and most
+// texts need no escaping.
 func (p *printer) writePlain(v reflect.Value) {
 	switch {
 	case p.err != nil || p.checkOnly:
@@ -203,7 +203,7 @@ func (p *printer) writeTime(t wire.Time) {
 	_, p.err = p.to.Write(append(b, '"'))
 }
 
-// asItIs reports whether a text needs no escaping.
+// asItIs reports whether a text needs no JSON escaping.
 func asItIs(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {

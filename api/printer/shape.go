@@ -22,19 +22,19 @@ var (
 
 // typeShape holds properties of a type.
 type typeShape struct {
-	holdsValues bool // it may contain values of users
+	holdsValues bool // the type may contain values of users
 	fields      []structField
 }
 
 // structField is a field of a struct as encoding/json sees it.
 type structField struct {
 	index               []int
-	name                string // quoted, with its colon
+	name                string // quoted name with its colon
 	omitEmpty, omitZero bool
 	plain, time         bool
 }
 
-var shapes sync.Map // of *typeShape by reflect.Type
+var shapes sync.Map // cache of *typeShape by reflect.Type
 
 func shapeOf(t reflect.Type) *typeShape {
 	if s, ok := shapes.Load(t); ok {

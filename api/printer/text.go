@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// Text is a value that is printed as a text: its JSON in quotes.
+// Text is a value that is printed as a JSON text which contains the value's JSON.
 type Text struct{ Of any }
 
-// MarshalJSON returns the whole text, for encoders other than this package.
+// MarshalJSON returns the complete text, for encoders other than this package.
 func (t Text) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	p := newPrinter(&b, nil)
@@ -18,7 +18,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// quoteWriter writes the inside of a quoted text.
+// quoteWriter writes the escaped content of a quoted text.
 type quoteWriter struct{ to io.Writer }
 
 func (q quoteWriter) Write(b []byte) (int, error) {

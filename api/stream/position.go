@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Position is a place in a task's history: a row of the journal and an event in it. Everything up
-// to it is known to the reader.
+// Position is a place in a task's history: an event in a row of the journal. The reader knows all
+// events up to this place.
 type Position struct {
 	Seq   int64
 	Index int
 }
 
-// whole is the index that stands for all events of a row.
+// whole is the index for all events of a row.
 const whole = 1 << 30
 
 // After returns the position after a row.
@@ -26,7 +26,8 @@ func (p Position) String() string {
 	return row + "." + strconv.Itoa(p.Index)
 }
 
-// Since returns the row after which to read, so that no event after the position is missed.
+// Since returns the number of the row after which to read, so that no event after the position is
+// missed.
 func (p Position) Since() int64 {
 	if p.Index == whole {
 		return p.Seq
@@ -34,7 +35,7 @@ func (p Position) Since() int64 {
 	return max(p.Seq-1, 0)
 }
 
-// Covers reports whether an event is known.
+// Covers reports whether an event is at or before the position.
 func (p Position) Covers(seq int64, index int) bool {
 	return seq < p.Seq || seq == p.Seq && index <= p.Index
 }
@@ -44,8 +45,8 @@ func (p Position) Before(q Position) bool {
 	return p.Seq < q.Seq || p.Seq == q.Seq && p.Index < q.Index
 }
 
-// ParsePosition parses the id of an event, or the number of a row, which stands for the end of that
-// row; "" is the beginning.
+// ParsePosition parses the id of an event, or the number of a row, which means the end of that row.
+// "" means the beginning.
 func ParsePosition(text string) (p Position, ok bool) {
 	if text == "" {
 		return After(0), true

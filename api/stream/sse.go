@@ -11,24 +11,23 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// sseWriteTimeout is how long a client may leave written data unread.
+// sseWriteTimeout is how long a client may take to read written data.
 const sseWriteTimeout = 30 * time.Second
 
-// ServeSSE answers a request with server-sent events: the messages of tell, and heartbeats while it
-// is silent. The stream ends when tell returns, the client is gone, or the server stops. If the
-// stream was not opened, the caller can still answer with the error; otherwise the error can only
-// be logged.
+// ServeSSE answers a request with server-sent events: the messages of tell, and heartbeats in
+// silent times. The stream ends when tell returns, the client is gone, or the server stops. If
+// opened is false, the caller can still answer with err; otherwise err can only be logged.
 func ServeSSE(w http.ResponseWriter, r *http.Request, alive time.Duration,
 	tell func(context.Context, Listener) error) (opened bool, err error) {
 	ctx, leave := Stay(w, r)
 	s := &sseWriter{w: w, rc: http.NewResponseController(w), payloads: payload.Of(w)}
 	var beating sync.WaitGroup
-	defer beating.Wait() // no goroutine writes an answer that has ended, not even after a panic
+	defer beating.Wait() // no goroutine may write to an ended answer, even after a panic
 	defer leave()
 	beating.Go(func() { s.sendHeartbeats(ctx, alive, leave) })
 	err = tell(ctx, s)
 	if s.opened && (ctx.Err() != nil || errors.Is(err, ErrGone) || errors.Is(err, ErrBrokenOff)) {
-		err = nil // a client that wants more reconnects
+		err = nil // the client reconnects if it needs more
 	}
 	return s.opened, err
 }
@@ -67,8 +66,8 @@ func (s *sseWriter) Send(list []Message) error {
 	return s.writeText(text)
 }
 
-// sendHeartbeats shows that a silent stream is alive, until ctx ends. A client that is gone ends
-// the stream.
+// sendHeartbeats sends heartbeats in silent times until ctx ends. It calls leave if the client is
+// gone.
 func (s *sseWriter) sendHeartbeats(ctx context.Context, every time.Duration, leave func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -99,11 +98,11 @@ func (s *sseWriter) writeText(text []byte) error {
 		h := s.w.Header()
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")
-		h.Set("X-Accel-Buffering", "no") // proxies that buffer answers would delay events
+		h.Set("X-Accel-Buffering", "no") // a buffering proxy would delay events
 		s.w.WriteHeader(http.StatusOK)
 		text = append([]byte("retry: 1000\n\n"), text...)
 	}
-	_ = s.rc.SetWriteDeadline(time.Now().Add(sseWriteTimeout)) // a writer without deadlines does not block either
+	_ = s.rc.SetWriteDeadline(time.Now().Add(sseWriteTimeout)) // needs no deadline then
 	if len(text) == 0 {
 		return nil
 	}

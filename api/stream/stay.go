@@ -13,24 +13,24 @@ type (
 	onLeaveKey   struct{}
 )
 
-// Departure coordinates the stop of a server: long requests are informed and waited for. The
-// shutdown of net/http does not know connections that were hijacked.
+// Departure coordinates the stop of a server. It notifies requests that stay and waits for them.
+// The shutdown of net/http does not include hijacked connections.
 type Departure struct {
 	leaving context.Context // ends when the server begins to stop
 	mu      sync.Mutex
-	closed  bool // no request may stay any longer
+	closed  bool // no further request may stay
 	stays   sync.WaitGroup
 }
 
 // NewDeparture returns the Departure of a server that begins to stop when begun ends.
 func NewDeparture(begun context.Context) *Departure { return &Departure{leaving: begun} }
 
-// With returns a context that makes its requests belong to this server.
+// With returns a context for requests of this server.
 func (d *Departure) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, departureKey{}, d)
 }
 
-// tryJoin reports whether a request may still stay.
+// tryJoin reports whether a request may stay, and counts it.
 func (d *Departure) tryJoin() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +40,7 @@ func (d *Departure) tryJoin() bool {
 	return !d.closed
 }
 
-// Wait returns when no request stays any longer, or ctx ends.
+// Wait waits until no request stays, or ctx ends. No further request may stay afterwards.
 func (d *Departure) Wait(ctx context.Context) {
 	d.mu.Lock()
 	d.closed = true
@@ -56,7 +56,7 @@ func (d *Departure) Wait(ctx context.Context) {
 	}
 }
 
-// OnStay returns a context that calls f when its request stays.
+// OnStay returns a context that calls f when its request begins to stay.
 func OnStay(ctx context.Context, f func()) context.Context {
 	before, _ := ctx.Value(onStayKey{}).(func())
 	return context.WithValue(ctx, onStayKey{}, func() {
@@ -72,14 +72,12 @@ func OnLeave(ctx context.Context, f func()) context.Context {
 	return context.WithValue(ctx, onLeaveKey{}, f)
 }
 
-// Stay is for long polls and streams. It lifts the server's time limits from this request. The
-// returned context also ends when the server begins to stop, so that long requests do not delay it.
-// The server waits until the returned function is called, which sets the time limits of contexts
-// again, for what the request does after its wait.
+// Stay makes a request a long poll or stream. It lifts the time limits of the request. The returned
+// context also ends when the server begins to stop. The server waits until the returned function is
+// called, which restores the time limits.
 func Stay(w http.ResponseWriter, r *http.Request) (context.Context, context.CancelFunc) {
 	rc := http.NewResponseController(w)
-	// Only connections without deadlines (a test's recorder) return an error, and they need no
-	// lifting.
+	// Only connections without deadlines, as in tests, return an error. They need no change.
 	_ = rc.SetReadDeadline(time.Time{})
 	_ = rc.SetWriteDeadline(time.Time{})
 	if lift, ok := r.Context().Value(onStayKey{}).(func()); ok {

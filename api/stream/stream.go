@@ -20,29 +20,29 @@ import (
 
 // Message is one message of a stream. Its sender does not depend on the transport.
 type Message struct {
-	ID    string // id after which the stream can be resumed; "" = that of the message before
+	ID    string // id after which the stream can resume; "" means the id of the previous message
 	Event string
-	Data  json.RawMessage // on one line
+	Data  json.RawMessage // JSON on one line
 }
 
 // Listener receives a stream. Its errors are ErrGone.
 type Listener interface {
-	// Open starts the stream unless it has started. The first message does so, too.
+	// Open starts the stream, unless it has started. The first message also starts the stream.
 	Open() error
 	Send(list []Message) error
-	// Note informs people who watch the stream why it is silent.
+	// Note explains to human readers of the stream why no events come.
 	Note(text string) error
 }
 
-// Batch collects messages for a listener and sends them before they take much memory: a row of a
-// journal may hold a thousand large ones.
+// Batch collects messages for a listener, and sends them before they take much memory. A row of a
+// journal may have a thousand large messages.
 type Batch struct {
 	To   Listener
 	list []Message
 	size int
 }
 
-// batchBytes is the size that a batch may reach before its next message.
+// batchBytes is the size at which a batch is sent.
 const batchBytes = 64 << 10
 
 // Add adds a message, and sends the batch if it is large enough.
@@ -54,7 +54,7 @@ func (b *Batch) Add(m Message) error {
 	return b.Send()
 }
 
-// Send sends the collected messages.
+// Send sends the collected messages and clears the batch.
 func (b *Batch) Send() error {
 	list := b.list
 	b.list, b.size = nil, 0
@@ -62,19 +62,19 @@ func (b *Batch) Send() error {
 }
 
 var (
-	// ErrGone reports that the reader of the stream is gone.
+	// ErrGone reports that the client no longer reads the stream.
 	ErrGone = errors.New("nobody listens any more")
-	// ErrBrokenOff reports that a stream ended although more may come. The reader connects again.
+	// ErrBrokenOff reports that a stream ended before its last message. The client reconnects.
 	ErrBrokenOff = errors.New("the stream broke off")
 )
 
-// Watcher reads a task's journal after a row, as it grows, and ends with the task.
+// Watcher reads the rows of a task's journal after a row, as they are written, until the task ends.
 type Watcher interface {
 	Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error]
 }
 
-// Follow calls tell with the rows of a task's journal after a row until the journal is complete. It
-// continues while the store is unavailable: it calls troubled, which may end it by returning an
+// Follow calls tell for each row of a task's journal after a row, until the journal is complete.
+// While the store is unavailable, it calls troubled and continues, unless troubled returns an
 // error.
 func Follow(ctx context.Context, w Watcher, task string, after int64, troubled func(error) error, tell func(engine.Row) error) error {
 	for {
@@ -100,10 +100,11 @@ func Follow(ctx context.Context, w Watcher, task string, after int64, troubled f
 	}
 }
 
-// Outlast pauses before the store is asked again.
+// Outlast calls troubled and pauses before the store is read again. It returns the error of
+// troubled or ctx.
 func Outlast(ctx context.Context, trouble error, troubled func(error) error) error {
 	if ctx.Err() != nil {
-		return ctx.Err() // this caused the error
+		return ctx.Err() // the end of ctx caused the error
 	}
 	if err := troubled(trouble); err != nil {
 		return err
@@ -118,5 +119,5 @@ func Outlast(ctx context.Context, trouble error, troubled func(error) error) err
 	}
 }
 
-// Trouble is the note for listeners while the store does not answer.
+// Trouble is the note that listeners get while the store does not answer.
 const Trouble = "the store does not answer: trying on"

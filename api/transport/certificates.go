@@ -19,18 +19,17 @@ import (
 
 // TLSFiles names the PEM files for a member's TLS. The zero value means no TLS.
 type TLSFiles struct {
-	Cert, Key string // the member's certificate with its intermediate certificates, and its key
-	ClientCA  string // authorities that sign the certificates of clients; with it every client needs one
-	CA        string // authorities that the member checks other servers against; "" = the system's
+	Cert, Key string // certificate with intermediate certificates, and key of the member
+	ClientCA  string // authorities for client certificates; if set, every client needs one
+	CA        string // authorities to verify other servers; "" means those of the system
 }
 
-// Certificates holds a member's certificate and the authorities it checks others against. Files
-// that change are read again before the next connection. A file that cannot be used changes nothing
-// and is logged once.
+// Certificates holds a member's certificate and trusted authorities. It reads changed files again
+// before the next connection. An unusable file changes nothing and is logged once.
 type Certificates struct {
 	files         TLSFiles
 	log           *slog.Logger
-	CheckInterval time.Duration // shortest time between two checks of the files
+	CheckInterval time.Duration // minimum time between two checks of the files
 	current       atomic.Pointer[tlsTrust]
 
 	mu            sync.Mutex // guards the fields below; held while the files are checked
@@ -41,12 +40,11 @@ type Certificates struct {
 
 // tlsTrust holds the parsed contents of the files.
 type tlsTrust struct {
-	server *tls.Config    // nil = the member has no certificate
-	roots  *x509.CertPool // nil = the system's
+	server *tls.Config    // nil if the member has no certificate
+	roots  *x509.CertPool // nil means the authorities of the system
 }
 
-// LoadCertificates reads the files. Without a certificate for the member they only serve to check
-// others.
+// LoadCertificates reads the files. Without a member certificate, they only serve to verify others.
 func LoadCertificates(files TLSFiles, log *slog.Logger) (*Certificates, error) {
 	if (files.Cert == "") != (files.Key == "") || files.ClientCA != "" && files.Cert == "" {
 		return nil, errors.New("TLS: a certificate and its key belong together: give both (--tls-cert, --tls-key)")
@@ -63,18 +61,18 @@ func LoadCertificates(files TLSFiles, log *slog.Logger) (*Certificates, error) {
 	return c, nil
 }
 
-// Serves reports whether the member has a certificate of its own.
+// Serves reports whether the member has a certificate.
 func (c *Certificates) Serves() bool { return c != nil && c.files.Cert != "" }
 
 // needsClients reports whether every client needs a certificate.
 func (c *Certificates) needsClients() bool { return c.Serves() && c.files.ClientCA != "" }
 
-// Lacks reports whether a client needs a certificate and has not shown one.
+// Lacks reports whether the client of a request needs a certificate and sent no valid one.
 func (c *Certificates) Lacks(r *http.Request) bool {
 	return c.needsClients() && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0)
 }
 
-// Server returns the TLS configuration of a listener. Each new connection uses the newest
+// Server returns the TLS configuration for a listener. Each new connection uses the newest
 // certificate.
 func (c *Certificates) Server() *tls.Config {
 	return &tls.Config{
@@ -86,8 +84,8 @@ func (c *Certificates) Server() *tls.Config {
 	}
 }
 
-// Client returns the TLS configuration for one outgoing connection. It checks the other side, and
-// shows the member's certificate on request.
+// Client returns the TLS configuration for one outgoing connection. It verifies the server, and
+// sends the member's certificate on request.
 func (c *Certificates) Client() *tls.Config {
 	c.reloadIfDue()
 	now := c.current.Load()
@@ -100,7 +98,7 @@ func (c *Certificates) Client() *tls.Config {
 	return cfg
 }
 
-// reloadIfDue loads files that have changed. While one caller checks, the others use the current
+// reloadIfDue loads files that have changed. While one goroutine checks, the others use the current
 // certificates.
 func (c *Certificates) reloadIfDue() {
 	if !c.mu.TryLock() {
@@ -139,8 +137,8 @@ func (c *Certificates) logKeptCertificate(err error) {
 	c.log.Error("reloading TLS files failed: the previous ones stay in use", "error", err)
 }
 
-// readFiles returns the contents of the files in the order certificate, key, authorities of
-// clients, authorities of servers; nil for files that are not configured.
+// readFiles returns the contents of the files: certificate, key, authorities for clients,
+// authorities for servers. The content is nil for a file that is not configured.
 func (c *Certificates) readFiles() ([][]byte, error) {
 	var held [][]byte
 	for _, file := range []string{c.files.Cert, c.files.Key, c.files.ClientCA, c.files.CA} {
@@ -157,7 +155,7 @@ func (c *Certificates) readFiles() ([][]byte, error) {
 	return held, nil
 }
 
-// useFiles makes the given contents the current trust.
+// useFiles parses the given contents and makes them the current trust.
 func (c *Certificates) useFiles(held [][]byte) (err error) {
 	next := &tlsTrust{}
 	if c.files.CA != "" {
@@ -189,10 +187,10 @@ func (c *Certificates) serverConfig(held [][]byte) (*tls.Config, error) {
 		if cfg.ClientCAs, err = parseAuthorities(c.files.ClientCA, held[2]); err != nil {
 			return nil, err
 		}
-		// A client without a certificate gets an answer that explains this. Probes are admitted,
-		// because they have no certificate.
+		// A client without a certificate gets an answer that explains the problem. Probes are
+		// admitted, because they have no certificate.
 		cfg.ClientAuth = tls.VerifyClientCertIfGiven
-		// so clients admitted by a previous authority are checked again
+		// clients that an earlier authority admitted are verified again
 		cfg.SessionTicketsDisabled = true
 	}
 	return cfg, nil
@@ -203,7 +201,7 @@ func (c *Certificates) currentLeaf() *x509.Certificate {
 	return c.current.Load().server.Certificates[0].Leaf
 }
 
-// ExpiryCollector exports when the certificate in use expires.
+// ExpiryCollector exports the expiry time of the certificate in use.
 func (c *Certificates) ExpiryCollector() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "troupe_tls_certificate_expiry_timestamp_seconds", Help: "Expiry time of the TLS certificate in use, in seconds since 1970.",

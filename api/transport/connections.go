@@ -1,5 +1,5 @@
-// Package transport serves the HTTP server of a member with connections: a bound on their number,
-// and TLS with certificates that are reloaded from changed files.
+// Package transport provides connections for the HTTP server of a member: a limit on their number,
+// and TLS with certificates that are reloaded.
 package transport
 
 import (
@@ -11,34 +11,34 @@ import (
 	"sync"
 )
 
-// LimitedListener is a listener that bounds the number of open connections, so that file
-// descriptors are left for everything else. At the limit, a new connection replaces the connection
-// that has been quiet for longest. A connection is quiet until it has sent a whole request, and
-// again after each answer. While all connections are busy, the new one waits.
+// LimitedListener is a listener that bounds the number of open connections, so that enough file
+// descriptors remain. At the limit, a new connection replaces the one that has been quiet for
+// longest. A connection is quiet until it has sent a whole request, and after each answer. While
+// all connections are busy, the new one waits.
 type LimitedListener struct {
 	net.Listener
 	most int
 
 	mu sync.Mutex
-	// signals that a connection was closed or became quiet, or that the listener was closed
+	// signals that a connection was closed or became quiet, or the listener was closed
 	change sync.Cond
 	open   int
-	quiet  list.List // of *boundedConn, the longest quiet first
+	quiet  list.List // quiet connections of type *boundedConn, longest quiet first
 	closed bool
 }
 
-// mostConnections is the limit where the system has none for file descriptors.
+// mostConnections is the limit if the system has no limit for file descriptors.
 const mostConnections = 1 << 20
 
-// LimitConnections returns a listener with at most so many open connections; 0 = half of the file
-// descriptors.
+// LimitConnections returns a listener with at most the given number of open connections. 0 means
+// half of the file descriptors.
 func LimitConnections(l net.Listener, most int) *LimitedListener {
 	c := &LimitedListener{Listener: l, most: cmp.Or(most, max(fileLimit()/2, 1))}
 	c.change.L = &c.mu
 	return c
 }
 
-// boundedConn is a connection that stops counting when it is closed, by either side.
+// boundedConn is a counted connection. It no longer counts when either side has closed it.
 type boundedConn struct {
 	net.Conn
 	all        *LimitedListener
@@ -46,7 +46,7 @@ type boundedConn struct {
 	closed     bool
 }
 
-// Accept waits for a connection, and until the limit allows it.
+// Accept waits for a connection, and until the limit allows another one.
 func (c *LimitedListener) Accept() (net.Conn, error) {
 	raw, err := c.Listener.Accept()
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *LimitedListener) Close() error {
 	return c.Listener.Close()
 }
 
-// TrackState tracks which connections are quiet.
+// TrackState records whether a connection is quiet. It is the ConnState hook of the HTTP server.
 func (c *LimitedListener) TrackState(conn net.Conn, state http.ConnState) {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -107,7 +107,7 @@ func (c *LimitedListener) markBusy(k *boundedConn) {
 	}
 }
 
-// removeConn closes a connection. The caller holds the lock.
+// removeConn closes a connection and stops counting it. The caller holds the lock.
 func (c *LimitedListener) removeConn(k *boundedConn) error {
 	if k.closed {
 		return nil
@@ -125,8 +125,8 @@ func (k *boundedConn) Close() error {
 	return k.all.removeConn(k)
 }
 
-// CloseWrite closes the sending side, so that the last answer arrives before the connection is
-// closed.
+// CloseWrite closes the sending side, so that the client gets the last answer before the connection
+// closes.
 func (k *boundedConn) CloseWrite() error {
 	if half, ok := k.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

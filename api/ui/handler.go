@@ -16,7 +16,7 @@ import (
 //go:embed dist
 var dist embed.FS
 
-// policy allows the pages to load, run and call only this server's content.
+// policy is the content security policy of the pages, which allows only content of this server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -38,7 +38,7 @@ func Handler() http.Handler {
 	})
 }
 
-// distFile is a file of dist in the form in which it is sent.
+// distFile is a file of dist, prepared for sending.
 type distFile struct {
 	kind   string
 	etag   string
@@ -56,7 +56,7 @@ func filesOf(from fs.FS) map[string]*distFile {
 		all[strings.TrimPrefix(name, "dist/")] = newFile(name, b)
 		return err
 	})
-	if err != nil { // cannot fail: the files are part of this program
+	if err != nil { // cannot fail, because the files are embedded
 		panic(err)
 	}
 	return all
@@ -71,8 +71,8 @@ func newFile(name string, b []byte) *distFile {
 	return f
 }
 
-// kinds maps file extensions to media types. The tables of operating systems differ, so they are
-// not used.
+// kinds maps file extensions to media types. The tables of operating systems are not used, because
+// they differ.
 var kinds = map[string]string{
 	".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".md": "text/plain; charset=utf-8", ".svg": "image/svg+xml", "": "text/plain; charset=utf-8",
@@ -87,7 +87,7 @@ func compressGzip(b []byte) []byte {
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil { // cannot fail: it writes to memory
+	if err != nil { // cannot fail, because the target is memory
 		panic(err)
 	}
 	return out.Bytes()
@@ -99,20 +99,20 @@ func (f *distFile) serveFile(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Cache-Control", "no-cache") // the browser asks each time whether its ETag is current
+	h.Set("Cache-Control", "no-cache") // the browser checks the ETag each time
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("ETag", f.etag)
 	body := f.plain
 	if f.packed != nil && takesGzip(r) {
 		h.Set("Content-Encoding", "gzip")
-		h.Set("ETag", "W/"+f.etag) // the same content in another encoding
+		h.Set("ETag", "W/"+f.etag) // weak, because other encodings have the same ETag
 		body = f.packed
 	}
 	if strings.Contains(r.Header.Get("If-None-Match"), f.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = w.Write(body) // a browser that is gone needs no page
+	_, _ = w.Write(body) // a client that is gone needs no page
 }
 
 func takesGzip(r *http.Request) bool {

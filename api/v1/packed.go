@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// packedDocument is a constant document. Clients that accept gzip get it compressed.
+// packedDocument is a constant document, which is sent compressed to clients that accept gzip.
 type packedDocument struct {
-	kind string // its media type
+	kind string // media type
 	text func() []byte
 	zip  func() []byte
 }

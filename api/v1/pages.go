@@ -11,13 +11,13 @@ import (
 	"github.com/troupe-engine/troupe/definition"
 )
 
-// The description is also stored as openapi.json, for generators of clients. A test fails if it is
-// out of date.
+// The OpenAPI description is also stored as openapi.json, for client generators. A test fails if
+// the file is outdated.
 //go:generate go test -count=1 -run TestTheDocumentIsUpToDate . -args -update
 //go:generate go run ../../internal/tools/apigen openapi.json ../ui/src/api.gen.ts
 
-// The page that shows the description. Style and script are separate files, which are easier to
-// edit. The page is sent as one, so that it needs no other request than that for the document.
+// These are the parts of the documentation page. Style and script are separate files for editing.
+// The page is sent as one document, so that it only needs one more request, for the description.
 var (
 	//go:embed docs.html
 	docsHTML []byte
@@ -27,13 +27,13 @@ var (
 	docsJS []byte
 )
 
-// addDocs adds the routes of the description.
+// addDocs adds the routes of the OpenAPI description.
 func addDocs(rt *route.Router) {
 	document := sync.OnceValue(rt.DescriptionJSON)
 	inYAML := sync.OnceValue(func() []byte {
 		b, err := rt.API.OpenAPI().YAML()
 		if err != nil {
-			panic(err) // the same for every caller, so a test finds it
+			panic(err) // a test detects this, because it is the same for every caller
 		}
 		return b
 	})
@@ -49,7 +49,7 @@ func addDocs(rt *route.Router) {
 	})
 }
 
-// docsPage returns the page, and a policy that allows only its own style and script.
+// docsPage returns the documentation page, and a policy that allows only its own style and script.
 func docsPage() (page []byte, policy string) {
 	page = append(page, docsHTML...)
 	page = append(append(append(page, "<style>"...), docsCSS...), "</style>\n"...)

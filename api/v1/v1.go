@@ -37,29 +37,29 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// Config is the configuration of the API. Zero fields have useful defaults.
+// Config is the configuration of /v1. Zero fields have useful defaults.
 type Config struct {
 	api.Member
 
 	Version   string // version of Troupe
-	StoreKind string // sqlite, postgres
+	StoreKind string // sqlite or postgres
 	Name      string // name of the member
 
-	// addresses of pages with the trace and the log lines of a task, with {trace_id} and {task}; ""
-	// = none
+	// URL templates for the trace and the log lines of a task, with {trace_id} and {task}; "" means
+	// none
 	TraceURL, LogURL string
 
-	// Cluster manages the members; nil means that there are no routes for it.
+	// Cluster manages the members; nil means that there are no cluster routes.
 	Cluster cluster.Cluster
 
-	Heartbeat time.Duration // how often a silent stream sends a sign of life; 15 s
-	Patience  time.Duration // how long a WebSocket client may take to read a message; 10 s
-	// how long a request starts further tasks, and then how long it waits for them; 10 s each
+	Heartbeat time.Duration // interval between heartbeats of a silent stream; default 15 s
+	Patience  time.Duration // how long a WebSocket client may take to read a message; default 10 s
+	// how long a request may start further tasks, and then how long it waits for them; default 10 s
+	// each
 	BeginFor time.Duration
 
-	// Channels holds the channels of other families. The key is the prefix of their names up to the
-	// colon before an id. Each one sends the events of that id that follow the last message the
-	// listener knows.
+	// Channels holds channels of other families, by the prefix of their names before the colon. A
+	// channel sends the events of an id after the last known message.
 	Channels map[string]Channel
 }
 
@@ -74,7 +74,7 @@ func (c Config) orDefault() Config {
 	return c
 }
 
-// service is the API of one member: a router, and a handler for each resource.
+// service is /v1 of one member: a router, and a handler for each resource.
 type service struct {
 	*route.Router
 
@@ -99,7 +99,7 @@ type Routes interface {
 	http.Handler
 }
 
-// New returns the routes.
+// New returns the routes of /v1.
 func New(cfg Config) (Routes, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -176,8 +176,7 @@ func newHandlers(cfg Config, rt *route.Router) *service {
 }
 
 // Mount adds the routes and lets web pages read the answers. The description needs no token,
-// because browsers cannot send one before they have a page, and editors never do. Deliveries to
-// hooks are signed instead.
+// because browsers and editors cannot send one. Deliveries to hooks are signed instead.
 func (s *service) Mount(shell *api.Server) {
 	shell.MountOpen("/v1/", api.ForPages(api.Compressed(shell.NeedToken(s.Router))))
 	s.hooks.MountDeliveries(shell)

@@ -1,3 +1,3 @@
-// Package wire holds the types that travel between Troupe and its clients, and nothing else. The
-// server and all Go clients share these types, so they cannot diverge.
+// Package wire has the types that are exchanged between Troupe and its clients. The server and all
+// Go clients share them.
 package wire

@@ -2,19 +2,19 @@ package wire
 
 import "encoding/json"
 
-// QueuePoll is a request for queue jobs. Only worker_id and services belong to the graph dialect. A
-// request with max, flow or labels, with any value, gets the list form of the answer: QueueTasks.
-// Otherwise the answer is one QueueJob. In both forms 204 means that there is no job.
+// QueuePoll is a request for queue jobs. The graph dialect has only worker_id and services. With
+// max, flow or labels, the answer is in list form: QueueTasks. Otherwise the answer is one
+// QueueJob. In both forms, 204 means that there is no job.
 type QueuePoll struct {
 	WorkerID string   `json:"worker_id"`
 	Services []string `json:"services"`
 
-	Max int `json:"max,omitempty"` // jobs at most; default 1, in the list form 10
-	// how long to wait for the first job; default 0, in the list form 2000
+	Max int `json:"max,omitempty"` // maximum number of jobs; default 1, in list form 10
+	// how long to wait for the first job; default 0, in list form 2000
 	WaitMS int64 `json:"wait_ms"`
-	// slug of the only flow that jobs are wanted of; without services, all of its jobs
+	// slug of the only flow; without services, all of its jobs match
 	Flow string `json:"flow,omitempty"`
-	// of the worker: a job with labels goes to workers that have all of them
+	// labels of the worker, which must have all labels of a job
 	Labels []string `json:"labels,omitempty"`
 }
 
@@ -26,28 +26,28 @@ type QueueTasks struct {
 // QueueTask is a claimed queue job, in the list form.
 type QueueTask struct {
 	ID string `json:"id"`
-	// Key is the idempotency key. It is the same for all attempts, while ID differs.
+	// Key is the idempotency key, which is the same for all attempts. ID differs.
 	Key       string `json:"key"`
 	FlowSlug  string `json:"flow_slug"` // "" if the flow has none
 	RunID     string `json:"run_id"`    // id of the job's task
 	StepSlug  string `json:"step_slug"`
 	TaskIndex int    `json:"task_index"` // index of the unit
-	// how many units the step had when the job was dispatched
+	// number of units of the step when the job was dispatched
 	TaskCount int             `json:"task_count"`
 	Input     json.RawMessage `json:"input"`
-	// omitted if it is large and the job is one of many
+	// omitted if it is large and the step has many jobs
 	FlowInput json.RawMessage `json:"flow_input,omitempty"`
 	Attempt   int             `json:"attempt"`
-	Timeout   float64         `json:"timeout"` // of the attempt, in seconds; 0 = none
+	Timeout   float64         `json:"timeout"` // timeout of the attempt in seconds; 0 means none
 
 	Service string `json:"service"`
-	// Labels holds the labels that the job requires. Its worker has all of them.
+	// Labels holds the labels that the job requires.
 	Labels []string        `json:"labels,omitempty"`
 	Params json.RawMessage `json:"params,omitempty"`
-	// ParamsKey replaces params that are large. QueueParams returns them, once for all jobs with
-	// the key.
+	// ParamsKey replaces large params. QueueParams returns the params, which are equal for all jobs
+	// with the same key.
 	ParamsKey string `json:"params_key,omitempty"`
-	// Token proves the claim. Heartbeats and completions check it if it is sent.
+	// Token identifies the claim. Heartbeats and completions check the token if it is sent.
 	Token string `json:"token"`
 	// VisibilityMS is how long the claim lasts without a heartbeat.
 	VisibilityMS int64 `json:"visibility_ms"`
@@ -59,13 +59,13 @@ type QueueTask struct {
 // {"input":any,"params":{…},"run_id":s}.
 type QueueJob struct {
 	ID string `json:"id"`
-	// Key is the idempotency key. It is the same for all attempts, while ID differs.
+	// Key is the idempotency key, which is the same for all attempts. ID differs.
 	Key       string `json:"key"`
 	TaskID    string `json:"task_id"`
 	NodeKey   string `json:"node_key"`
 	Service   string `json:"service"`
 	InputJSON string `json:"input_json,omitempty"`
-	Status    string `json:"status"` // claimed
+	Status    string `json:"status"` // always claimed
 	WorkerID  string `json:"worker_id"`
 	CreatedAt int64  `json:"created_at"`
 	StartedAt int64  `json:"started_at"`
@@ -74,7 +74,7 @@ type QueueJob struct {
 	Input  json.RawMessage `json:"input,omitempty"`
 	Params json.RawMessage `json:"params,omitempty"`
 	RunID  string          `json:"run_id,omitempty"`
-	// Token proves the claim. Heartbeats and completions check it if it is sent.
+	// Token identifies the claim. Heartbeats and completions check the token if it is sent.
 	Token string `json:"token,omitempty"`
 	// VisibilityMS is how long the claim lasts without a heartbeat.
 	VisibilityMS int64 `json:"visibility_ms,omitempty"`
@@ -99,14 +99,14 @@ type QueueParamsAnswer struct {
 	FlowInput json.RawMessage `json:"flow_input"`
 }
 
-// QueueHeartbeat extends claims: one by queue_id (with its token, or as its worker), or several of
+// QueueHeartbeat extends claims: one claim by queue_id and token or worker, or several claims of
 // one worker by queue_ids.
 type QueueHeartbeat struct {
 	QueueID  string   `json:"queue_id,omitempty"`
 	QueueIDs []string `json:"queue_ids,omitempty"`
 	Token    string   `json:"token,omitempty"`
 	WorkerID string   `json:"worker_id,omitempty"`
-	// Extend is the new duration in seconds from now; 0 is the default duration of a claim.
+	// Extend is the new duration in seconds from now. 0 means the default duration of a claim.
 	Extend float64 `json:"extend,omitempty"`
 }
 
@@ -118,18 +118,18 @@ func (h *QueueHeartbeat) IDs() []string {
 	return append([]string{h.QueueID}, h.QueueIDs...)
 }
 
-// QueueHeartbeatAnswer reports which of the claims were withdrawn.
+// QueueHeartbeatAnswer lists the claims that were withdrawn.
 type QueueHeartbeatAnswer struct {
-	OK       string   `json:"ok"`       // "1"
+	OK       string   `json:"ok"`       // always "1"
 	Canceled []string `json:"canceled"` // queue ids, never null
-	// Unheard holds queue ids with runs that could not be reached at the moment. Their claims are
-	// not extended.
+	// Unheard holds queue ids of runs that are unreachable at the moment. Their claims are not
+	// extended.
 	Unheard []string `json:"unheard,omitempty"`
 }
 
-// QueueRelease returns claims that their worker will not carry out, so that other workers get the
-// jobs immediately: one by queue_id and token, or several. A job that is no longer claimed with
-// that token is unchanged.
+// QueueRelease returns claims that the worker will not carry out, so that other workers get the
+// jobs immediately. It names one claim by queue_id and token, or several. A job that has no claim
+// with that token is unchanged.
 type QueueRelease struct {
 	QueueID string       `json:"queue_id,omitempty"`
 	Token   string       `json:"token,omitempty"`
@@ -151,7 +151,7 @@ func (q *QueueRelease) All() []QueueClaim {
 }
 
 // QueueComplete ends a claimed job. An empty or null error means success. A late or repeated
-// request is answered with OK, too, and has no effect.
+// request is answered with OK and has no effect.
 type QueueComplete struct {
 	QueueID  string          `json:"queue_id"`
 	Result   json.RawMessage `json:"result"`
@@ -162,11 +162,11 @@ type QueueComplete struct {
 	RunID    string          `json:"run_id,omitempty"`
 	// Log is log output of the worker about the job.
 	Log string `json:"log,omitempty"`
-	// LogPath is accepted and never opened, because paths belong to the worker's machine.
+	// LogPath is accepted but never opened, because the path belongs to the worker's machine.
 	LogPath string `json:"log_path,omitempty"`
 }
 
-// QueueUpdateRun reports the worker's name for the state of a claimed job's run.
+// QueueUpdateRun reports a status text of the worker for the run of a claimed job.
 type QueueUpdateRun struct {
 	RunID  string `json:"run_id"`
 	Status string `json:"status"`

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// The files v1*.go hold the types of /v1. Values of users (params, shared, inputs, outputs) are
-// json.RawMessage, so that large numbers and the order of keys survive.
+// The files v1*.go have the types of /v1. Values of users (params, shared, inputs, outputs) are
+// json.RawMessage, so that large numbers and the order of keys are preserved.
 
-// timeFormat is RFC 3339 with milliseconds, always in UTC, so that times of equal length sort as
-// texts.
+// timeFormat is RFC 3339 with milliseconds, always in UTC, so that times sort as texts.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // Time is a point in time, in milliseconds.
@@ -34,7 +33,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return t.UTC().AppendFormat(nil, `"`+timeFormat+`"`), nil
 }
 
-// Page is a part of a list. Next is the cursor of the part after it, "" at the end.
+// Page is a part of a list. Next is the cursor of the next part; "" at the end.
 type Page[T any] struct {
 	Items []T    `json:"items" doc:"Items of the page; never null."`
 	Next  string `json:"next,omitempty" doc:"Cursor of the next page; absent at the end."`
@@ -53,8 +52,8 @@ type ServerInfo struct {
 	LogURL   string `json:"log_url,omitempty" doc:"URL of the page with a task's log lines; it contains {trace_id} and {task}."`
 }
 
-// Problem is every answer that is no success: application/problem+json (RFC 9457) with the fault,
-// its place, and advice.
+// Problem is an error answer: application/problem+json (RFC 9457) with the fault, its place, and
+// advice.
 type Problem struct {
 	Type   string `json:"type" doc:"URI of the kind of error, such as urn:troupe:error:conflict; it ends in code."`
 	Title  string `json:"title" doc:"Text of the HTTP status."`
@@ -79,7 +78,7 @@ func (p *Problem) Error() string {
 	return p.Title
 }
 
-// Explain sets Type and Detail, which follow from the other fields.
+// Explain sets Type and Detail from the other fields.
 func (p *Problem) Explain() {
 	p.Type = ProblemType(p.Code)
 	var b strings.Builder
@@ -93,10 +92,10 @@ func (p *Problem) Explain() {
 	p.Detail = b.String()
 }
 
-// ProblemType returns the URI of the problems with a code.
+// ProblemType returns the URI for a code.
 func ProblemType(code string) string { return "urn:troupe:error:" + code }
 
-// FieldError is one of several faults of a request.
+// FieldError is one of several faults in a request.
 type FieldError struct {
 	Message string `json:"message" doc:"Description of the error."`
 	Field   string `json:"field,omitempty" doc:"Part of the request with the error."`

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// Approval is a decision that a task asks a person for.
+// Approval is a decision that a task requests from a person.
 type Approval struct {
 	ID           string `json:"id" doc:"ID of the approval."`
 	Task         string `json:"task" doc:"ID of the task."`
@@ -21,8 +21,8 @@ type Approval struct {
 	Action       string `json:"action,omitempty" doc:"Action of the answer; absent if it was answered with a value that is no action."`
 }
 
-// ApprovalDetails is an Approval with everything needed to decide it. If it is no longer open, only
-// the Approval is set.
+// ApprovalDetails is an Approval with all data needed to decide it. If the approval is not open,
+// only Approval is set.
 type ApprovalDetails struct {
 	Approval
 	Text      string          `json:"text,omitempty" doc:"Details of the question, in plain text."`
@@ -33,7 +33,7 @@ type ApprovalDetails struct {
 	Name      string          `json:"name,omitempty" doc:"Name in the link with which this was read: the name of the person who answers."`
 }
 
-// ApprovalValue is a value of the task that is shown to the person deciding.
+// ApprovalValue is a value of the task that is shown with the approval.
 type ApprovalValue struct {
 	Name  string          `json:"name" doc:"Label of the value."`
 	Ref   string          `json:"ref" example:"$shared.order" doc:"Reference to the value."`
@@ -60,7 +60,7 @@ type LinkRequest struct {
 	ExpiresInMS int64  `json:"expires_in_ms,omitempty" minimum:"0" maximum:"7776000000" doc:"Lifetime of the link in milliseconds, at most 90 days; 0 = one day."`
 }
 
-// ApprovalLink is a link with which a person can answer one approval, and do nothing else.
+// ApprovalLink is a link with which a person can only answer one approval.
 type ApprovalLink struct {
 	Path      string `json:"path" doc:"Path of the link, behind the address of any member or of a proxy." example:"/ui/approve/task-1.1.Cmdv#…"`
 	Token     string `json:"token" doc:"Token of the link: the part of the path after #."`

@@ -1,6 +1,6 @@
 package wire
 
-// BulkRequest gives one command to many tasks, or starts a task for each.
+// BulkRequest sends a command to many tasks, or starts a new task for each of them.
 type BulkRequest struct {
 	Action  string      `json:"action" enum:"retry,cancel,pause,resume,rerun,fork" doc:"Command for each task. rerun and fork start a new task for each: rerun from the beginning, fork from its history."`
 	Filter  *TaskFilter `json:"filter,omitempty" doc:"Filter of the tasks, as for the list of tasks, newest first. Without state it selects the tasks to which the action applies."`
@@ -14,7 +14,7 @@ type BulkRequest struct {
 	CancelRequest
 }
 
-// TaskFilter picks tasks as the parameters of a list of tasks do, by the same names.
+// TaskFilter selects tasks, with the same names as the parameters of the task list.
 type TaskFilter struct {
 	Flow        []string `json:"flow,omitempty" maxItems:"50" nullable:"false" doc:"Slugs or IDs of flows; tasks match any of them."`
 	Version     int      `json:"version,omitempty" minimum:"0" doc:"Number of the version; 0 = any."`
@@ -34,7 +34,7 @@ type TaskFilter struct {
 	DurationMax int64    `json:"duration_max,omitempty" minimum:"0" doc:"Duration in milliseconds that is not reached."`
 }
 
-// BulkResult answers a Bulk.
+// BulkResult is the answer to a BulkRequest.
 type BulkResult struct {
 	Action    string            `json:"action" doc:"Command of the request."`
 	Tasks     int               `json:"tasks" doc:"Number of tasks that received the command. For a dry run: number of matching tasks, at most 10,000 for a filter."`
@@ -47,13 +47,13 @@ type BulkResult struct {
 	Next      string            `json:"next,omitempty" doc:"Cursor to continue with; absent if there are no more tasks."`
 }
 
-// BulkStartedTask is a task that was started for another one.
+// BulkStartedTask is a new task that was started from another task.
 type BulkStartedTask struct {
 	Task string `json:"task" doc:"ID of the original task."`
 	ID   string `json:"id" doc:"ID of the new task."`
 }
 
-// BulkFailure is a task that was not given a command, and why.
+// BulkFailure is a task for which the command failed, with the reason.
 type BulkFailure struct {
 	Task    string `json:"task" doc:"ID of the task."`
 	Code    string `json:"code" doc:"Code as in a problem; after busy, the same request can be sent again."`

@@ -41,7 +41,7 @@ type Shard struct {
 	IdleTasks   int    `json:"idle_tasks" doc:"Number of tasks that wait for a time or for an external event."`
 }
 
-// ShardMove is a hand-off of shards. A hand-off in several portions is one move.
+// ShardMove is a move of shards to another member. A move in several steps counts as one.
 type ShardMove struct {
 	At     Time        `json:"at" doc:"Time when the move started."`
 	Shards int         `json:"shards" doc:"Number of shards."`

@@ -1,7 +1,7 @@
 package wire
 
-// Digest is a compact report of a task: the progress of each node in some of its scopes, without
-// values. Its size depends on the flow only, not on how long the task has run.
+// Digest is a compact report of a task: the progress of each node in some scopes, without values.
+// Its size depends only on the flow.
 type Digest struct {
 	Task      string        `json:"task" doc:"ID of the task."`
 	Flow      string        `json:"flow" doc:"Slug of the flow, or its ID if it has none."`
@@ -33,8 +33,8 @@ type ScopeDigest struct {
 	DigestColumns
 }
 
-// DigestColumns has one entry per node in each column, for the newest visit of the node. A column
-// of counts that are all 0 is absent.
+// DigestColumns has columns with one entry per node, for the newest visit of the node. A column
+// with only zeros is absent.
 type DigestColumns struct {
 	State    []int `json:"state" doc:"States: 0 created, 1 started, 2 completed, 3 failed, 4 skipped; never null."`
 	Visit    []int `json:"visit" doc:"Numbers of the visits; 0 = not started; never null."`
@@ -52,7 +52,7 @@ type DigestColumns struct {
 	Held   []int          `json:"held,omitempty" doc:"Indexes of held nodes."`
 }
 
-// DigestChanges holds the changes of a digest: the nodes that have changed, in their new state.
+// DigestChanges holds the changed nodes of a digest in their new state.
 type DigestChanges struct {
 	DigestHead
 	Scopes []ScopeChanges `json:"scopes" doc:"Scopes with changes; never null."`

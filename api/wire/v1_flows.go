@@ -44,8 +44,8 @@ type Version struct {
 	Definition json.RawMessage `json:"definition,omitempty" doc:"Definition as a JSON object; only for a request for a single version."`
 }
 
-// PublishRequest is one form of publishing: the definition together with options. In the other form
-// the body is the definition itself, as JSON or YAML.
+// PublishRequest is the form of a publish request with options. In the other form, the body is the
+// definition itself, as JSON or YAML.
 type PublishRequest struct {
 	Slug       string          `json:"slug,omitempty" pattern:"^[a-z0-9][a-z0-9._-]{0,127}$" doc:"Slug of the flow; the default is derived from the definition's name."`
 	Definition json.RawMessage `json:"definition" doc:"Definition: an object, or a text with JSON or YAML."`
@@ -60,7 +60,7 @@ type PublishResult struct {
 	Warnings []DefinitionProblem `json:"warnings,omitempty" doc:"Warnings about the definition."`
 }
 
-// TrialRequest is a request for a task of a definition that is not published.
+// TrialRequest is a request for a task of an unpublished definition.
 type TrialRequest struct {
 	Definition     json.RawMessage   `json:"definition" doc:"Definition: an object, or a text with JSON or YAML."`
 	Slug           string            `json:"slug,omitempty" doc:"Slug of the flow to which the definition may later belong."`
@@ -70,7 +70,7 @@ type TrialRequest struct {
 	IdempotencyKey string            `json:"idempotency_key,omitempty" maxLength:"200" doc:"Idempotency key: requests with the same key and slug are the same task. It can be sent as the header Idempotency-Key instead."`
 }
 
-// TrialResult is the answer to a Try.
+// TrialResult is the answer to a TrialRequest.
 type TrialResult struct {
 	ID       string              `json:"id" doc:"ID of the task."`
 	Created  bool                `json:"created" doc:"True if the task was started; false if a task with this idempotency key existed already."`
@@ -92,7 +92,7 @@ type Validation struct {
 	Graph    *Graph              `json:"graph,omitempty" doc:"Graph of the flow, if requested and the definition can be parsed."`
 }
 
-// DefinitionProblem is a fault of a definition and its place.
+// DefinitionProblem is a fault of a definition, with its place.
 type DefinitionProblem struct {
 	File     string `json:"file,omitempty" doc:"Included file to which path, line and column refer; absent for the definition itself."`
 	Path     string `json:"path,omitempty" example:"nodes.a.retry" doc:"Path in the definition."`

@@ -1,6 +1,6 @@
 package wire
 
-// Graph is a version in the form for drawing: all nodes in one list, grouped by scope and in the
+// Graph is a version in a form for drawing: all nodes in one list, grouped by scope and in the
 // order of digests.
 type Graph struct {
 	Flow    string       `json:"flow,omitempty" doc:"Slug of the flow, or its ID; absent for a definition that is not published."`

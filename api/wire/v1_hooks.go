@@ -2,8 +2,8 @@ package wire
 
 import "encoding/json"
 
-// HookSpec defines the effect of deliveries to a hook. With a signal they signal a task,
-// otherwise they start one. Expressions are in CEL, over body, headers (names in lower case),
+// HookSpec defines the effect of deliveries to a hook. With a signal, they signal a task; otherwise
+// they start one. Expressions are in CEL, with the variables body, headers (lower-case names),
 // query, delivery and hook.
 type HookSpec struct {
 	Scheme  string            `json:"scheme,omitempty" enum:"standard,github,stripe" doc:"Scheme of the signatures; standard = Standard Webhooks, with the headers webhook-id, webhook-timestamp and webhook-signature."`
@@ -29,7 +29,7 @@ type HookSettings struct {
 	Revision       int64  `json:"revision,omitempty" minimum:"0" doc:"Revision of the hook to change: a conflict (409) if it was changed since; 0 = any revision."`
 }
 
-// Hook is a hook as it is shown, without its secret.
+// Hook is a hook without its secret.
 type Hook struct {
 	Name string `json:"name" doc:"Name of the hook."`
 	HookSpec

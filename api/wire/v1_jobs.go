@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// Job is an attempt that a worker has to carry out, and later its outcome.
+// Job is an attempt that a carrier has to carry out, and its outcome after the end.
 type Job struct {
 	ID   string `json:"id" doc:"ID of the attempt."`
 	Key  string `json:"key" doc:"Idempotency key for external effects, such as a payment; the same for all attempts."`
@@ -23,7 +23,7 @@ type Job struct {
 	EndedAt   Time `json:"ended_at,omitzero" doc:"Time when the attempt ended."`
 }
 
-// Log is the output of a script or a worker while it carried out a job.
+// Log is the output of a script or worker for a job.
 type Log struct {
 	Content string `json:"content" doc:"Output as one text."`
 }
@@ -45,18 +45,18 @@ type LogEntry struct {
 	Omitted *OmittedLog `json:"omitted,omitempty" doc:"Lines before it in the attempt's log that are no longer stored."`
 }
 
-// OmittedLog is the part of an attempt's log that was cut off. The newest part of each log is kept.
+// OmittedLog is the deleted beginning of an attempt's log.
 type OmittedLog struct {
 	Lines      int64 `json:"lines" doc:"Number of lines."`
 	Characters int64 `json:"characters" doc:"Number of characters."`
 }
 
-// ReleaseClaim returns a claimed job to the queue.
+// ReleaseClaim is a request to return a claimed job to the queue.
 type ReleaseClaim struct {
 	Token string `json:"token" minLength:"1" maxLength:"256" doc:"Token of the claim from the answer to the poll."`
 }
 
-// WaitingJob is a job in the queue that is not finished.
+// WaitingJob is an unfinished job in a queue.
 type WaitingJob struct {
 	ID         string `json:"id" doc:"ID of the job."`
 	Task       string `json:"task" doc:"ID of the task."`

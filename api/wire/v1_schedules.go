@@ -72,14 +72,13 @@ type Slot struct {
 	Notes []string `json:"notes,omitempty" doc:"Effects of clock changes: local times before it that do not exist, or that occur twice."`
 }
 
-// Slots holds the next slots.
+// Slots lists the next slots of a schedule.
 type Slots struct {
 	Items       []Slot       `json:"items" doc:"Slots in order of time, fewer than requested if there are no more; never null."`
 	ClockChange *ClockChange `json:"clock_change,omitempty" doc:"First clock change in this time; absent if there is none."`
 }
 
-// TriggerRequest is a request to start a task of a schedule now, regardless of its slots and
-// policies.
+// TriggerRequest is a request to start a task of a schedule now, regardless of slots and policies.
 type TriggerRequest struct {
 	Params         json.RawMessage `json:"params,omitempty" doc:"Params instead of those of the schedule."`
 	IdempotencyKey string          `json:"idempotency_key,omitempty" maxLength:"200" doc:"Idempotency key: requests with the same key and flow are the same task."`

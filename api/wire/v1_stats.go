@@ -1,7 +1,7 @@
 package wire
 
 // FlowStats holds statistics of the tasks of a flow in a time range. Members count stored changes,
-// and add the counts to the store every five seconds.
+// and write the counts to the store every five seconds.
 type FlowStats struct {
 	Flow    string      `json:"flow" doc:"Slug of the flow, or its ID if it has none."`
 	Version int         `json:"version,omitempty" doc:"Number of the version; absent = all versions."`

@@ -2,8 +2,7 @@ package wire
 
 import "encoding/json"
 
-// StreamRequest is a client's message over the WebSocket of /v1/ws. It has exactly one of its
-// fields.
+// StreamRequest is a client's message over the WebSocket of /v1/ws. Exactly one field is set.
 type StreamRequest struct {
 	Subscribe   *Subscribe   `json:"subscribe,omitempty"`
 	Unsubscribe *Unsubscribe `json:"unsubscribe,omitempty"`
@@ -18,12 +17,12 @@ type StreamRequest struct {
 //   - pgflow:run:{id of a run} has the events of pgflow's clients.
 type Subscribe struct {
 	Channel string `json:"channel"`
-	// id of the last known message; for a digest, its seq
+	// id of the last known message; for a digest, the seq
 	After string `json:"after,omitempty"`
-	// for a digest: the scopes other than the root, which is / here
+	// for a digest: additional scopes; / means the root
 	Scopes []string `json:"scopes,omitempty"`
 
-	Filter *TaskFilter `json:"filter,omitempty"` // for tasks: the selected ones; absent = all
+	Filter *TaskFilter `json:"filter,omitempty"` // only for a tasks channel; absent means all
 }
 
 // Unsubscribe is a request to end a channel.
@@ -31,10 +30,10 @@ type Unsubscribe struct {
 	Channel string `json:"channel"`
 }
 
-// StreamMessage is a server's message over the WebSocket. Event is one of those below, or one of
-// the channel: on a task's channel, event (data is an Event) and end (an End); on that of its
-// digest, digest (a Digest), changes (DigestChanges) and end; on a run's channel, those of its
-// events.
+// StreamMessage is a server's message over the WebSocket. Event is one of the events below, or an
+// event of the channel. A task's channel has event (data is an Event) and end (a TaskEnd). A
+// digest's channel has digest (a Digest), changes (DigestChanges) and end. A run's channel has the
+// events of pgflow.
 type StreamMessage struct {
 	Channel string          `json:"channel,omitempty" doc:"Channel of the message; absent for a request that names none."`
 	Event   string          `json:"event" doc:"subscribed, rejected, closed, or an event of the channel."`
@@ -42,10 +41,10 @@ type StreamMessage struct {
 	Data    json.RawMessage `json:"data,omitempty" doc:"Data of the event."`
 }
 
-// Events of every channel.
+// These events occur on every channel.
 const (
-	StreamSubscribed = "subscribed" // nothing is missed from now on
-	StreamRejected   = "rejected"   // data is the Problem; the connection goes on
+	StreamSubscribed = "subscribed" // later events are not missed
+	StreamRejected   = "rejected"   // data is the Problem; the connection continues
 	StreamClosed     = "closed"     // the channel's last message; data is a Closed
 
 	StreamEvent = "event"
@@ -55,17 +54,17 @@ const (
 	StreamChanges = "changes"
 
 	StreamTasks = "tasks" // data is a TaskNews
-	StreamStale = "stale" // more has happened than is reported: read the list again
+	StreamStale = "stale" // too many changes to report: read the list again
 )
 
-// Closed is the reason for which a channel ended.
+// Closed is the reason why a channel ended.
 type Closed struct {
 	Reason string `json:"reason"`
 }
 
-// Reasons of a Closed.
+// These are the reasons in Closed.
 const (
-	ClosedEnded        = "ended"        // the task is over
-	ClosedUnsubscribed = "unsubscribed" // on request
-	ClosedInterrupted  = "interrupted"  // there may be more: subscribe again after the last id
+	ClosedEnded        = "ended"        // the task has ended
+	ClosedUnsubscribed = "unsubscribed" // the client unsubscribed
+	ClosedInterrupted  = "interrupted"  // more events may follow: subscribe again after the last id
 )

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// Stream is a stream of a task, to which its steps write values while they run.
+// Stream is a stream of a task, to which running steps write values.
 type Stream struct {
 	Name   string `json:"name" doc:"Name of the stream."`
 	Length int64  `json:"length" doc:"Number of values so far."`
@@ -30,7 +30,7 @@ type StreamPage struct {
 	Ended  bool          `json:"ended" doc:"True if no value follows, because the stream or the task has ended."`
 }
 
-// EndOfStream is the last message when a stream is followed.
+// EndOfStream is the last message of a followed stream.
 type EndOfStream struct {
 	Task   string `json:"task" doc:"ID of the task."`
 	Stream string `json:"stream" doc:"Name of the stream."`

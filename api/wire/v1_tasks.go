@@ -15,7 +15,7 @@ type StartRequest struct {
 	DryRun         bool              `json:"dry_run,omitempty" doc:"True to get a preview of the task and start nothing."`
 }
 
-// StartResult is the answer to a Start.
+// StartResult is the answer to a StartRequest.
 type StartResult struct {
 	ID      string   `json:"id,omitempty" doc:"ID of the task; absent for a dry run."`
 	Created bool     `json:"created" doc:"True if the task was started; false for a dry run, and if a task with this idempotency key existed already."`
@@ -29,7 +29,7 @@ type BatchStartRequest struct {
 	Starts []StartRequest `json:"starts" minItems:"1" maxItems:"1000" doc:"Starts, each as if sent alone, but without wait_ms and dry_run."`
 }
 
-// BatchStartResults is the answer to Starts.
+// BatchStartResults is the answer to a BatchStartRequest.
 type BatchStartResults struct {
 	Items []BatchStartResult `json:"items" doc:"Results in the order of the starts; never null."`
 }
@@ -55,8 +55,8 @@ type ForkRequest struct {
 	DryRun         bool                       `json:"dry_run,omitempty" doc:"True to get the plan and start nothing."`
 }
 
-// ForkResult is the answer to a Fork: the part of the other task that the new one keeps, and the
-// part it repeats.
+// ForkResult is the answer to a ForkRequest. It lists the steps that the new task keeps, and the
+// steps that it repeats.
 type ForkResult struct {
 	ID         string     `json:"id,omitempty" doc:"ID of the new task; absent for a dry run."`
 	Created    bool       `json:"created" doc:"True if the task was started; false for a dry run, and if a task with this idempotency key existed already."`
@@ -98,7 +98,7 @@ type RerunRequest struct {
 	DryRun         bool            `json:"dry_run,omitempty" doc:"True to get a preview of the task and start nothing."`
 }
 
-// RerunResult is the answer to a Rerun.
+// RerunResult is the answer to a RerunRequest.
 type RerunResult struct {
 	ID      string   `json:"id,omitempty" doc:"ID of the new task; absent for a dry run."`
 	Created bool     `json:"created" doc:"True if the task was started; false for a dry run, and if a task with this idempotency key existed already."`
@@ -117,8 +117,8 @@ type ForkStep struct {
 	Reason      string `json:"reason,omitempty" enum:"changed,downstream,requested,compensated,failed,unfinished" doc:"Reason why the step runs again. changed: its node differs or was removed. downstream: a step before it runs again, or leads to another node. requested: it is from. compensated: it was compensated. failed: it failed. unfinished: it had not ended."`
 }
 
-// TaskSummary is a task in a list. Its node, last action and steps may be a second old while it
-// runs.
+// TaskSummary is a task in a list. The node, last action and steps of a running task may be a
+// second old.
 type TaskSummary struct {
 	ID            string            `json:"id" doc:"ID of the task."`
 	Flow          string            `json:"flow" doc:"Slug of the flow, or its ID if it has none."`
@@ -183,8 +183,7 @@ type TaskGroup struct {
 	Truncated bool   `json:"truncated,omitempty" doc:"True if there are or may be more tasks."`
 }
 
-// IgnoredError counts failed steps of a node after which the task went on, because on_error is
-// follow.
+// IgnoredError counts failures of a node that did not stop the task, because on_error is follow.
 type IgnoredError struct {
 	Node  string `json:"node" doc:"Path of the node."`
 	Count int    `json:"count" doc:"Number of these failures."`
@@ -193,7 +192,7 @@ type IgnoredError struct {
 	At    Time   `json:"at" doc:"Time of the last failure."`
 }
 
-// Step is a node within a task, with its state there.
+// Step is the state of a node within a task.
 type Step struct {
 	Scope           string          `json:"scope,omitempty" doc:"Path of the scope, such as order#1/ship#2; absent for the task's root; ~ is the scope of compensations and clean-up."`
 	Node            string          `json:"node" doc:"Slug of the node; send it as step."`
@@ -219,7 +218,7 @@ type Step struct {
 	InnerScope      string          `json:"inner_scope,omitempty" doc:"Path of the scope inside it; list its steps with scope=."`
 }
 
-// UnitCounts counts the pieces of a step.
+// UnitCounts counts the units of a step by state.
 type UnitCounts struct {
 	Total    int `json:"total" doc:"Number of units."`
 	Appended int `json:"appended,omitempty" doc:"Number of appended units."`
@@ -229,7 +228,7 @@ type UnitCounts struct {
 	Failed   int `json:"failed" doc:"Number of failed units."`
 }
 
-// StepCounts counts the steps of a task's root by their state, the compiler's included.
+// StepCounts counts the steps of a task's root by state, including steps that the compiler adds.
 type StepCounts struct {
 	Created   int `json:"created" doc:"Number of steps that have not started."`
 	Started   int `json:"started" doc:"Number of started steps."`
@@ -238,7 +237,7 @@ type StepCounts struct {
 	Skipped   int `json:"skipped" doc:"Number of skipped steps."`
 }
 
-// Unit is one of the pieces of a step.
+// Unit is one unit of a step.
 type Unit struct {
 	Unit       int             `json:"unit" doc:"Index of the unit, from 0."`
 	Name       string          `json:"name,omitempty" doc:"Name of a branch."`
@@ -267,7 +266,7 @@ type UnitRun struct {
 	State string `json:"state" enum:"pending,dispatched,running,completed,failed,canceled" doc:"State of the units."`
 }
 
-// StepName identifies a step in a body, because slugs may hold / and :, which paths cannot.
+// StepName identifies a step in a body. A path is not used, because slugs may contain / and :.
 type StepName struct {
 	Step  string `json:"step" minLength:"1" maxLength:"1000" doc:"Slug of the step, such as review or B/list."`
 	Scope string `json:"scope,omitempty" maxLength:"20000" doc:"Path of the scope; absent for the task's root."`
@@ -305,8 +304,8 @@ type CancelRequest struct {
 	Force    bool `json:"force,omitempty" doc:"True to end compensations and finally, too."`
 }
 
-// RetryRequest selects the part of a failed task that is retried. Without a body, everything that
-// failed is retried.
+// RetryRequest selects what part of a failed task is retried. Without a body, all failed steps are
+// retried.
 type RetryRequest struct {
 	Step string `json:"step,omitempty" maxLength:"1000" doc:"In dag mode: failed step of the task's root to retry alone, together with the steps that were skipped because of it."`
 }
@@ -362,7 +361,8 @@ type Event struct {
 	RequestID   string          `json:"request_id,omitempty" doc:"ID of the request that caused it."`
 }
 
-// Run is an entry of a task's history for people: an attempt, or the end of a step without one.
+// Run is an entry of a task's history for display: an attempt, or the end of a step without an
+// attempt.
 type Run struct {
 	Place
 	Job        string `json:"job,omitempty" doc:"ID of the job, for attempts."`
@@ -387,7 +387,7 @@ type Run struct {
 	EndedAt   Time   `json:"ended_at,omitzero" doc:"Time of the end; absent while it runs."`
 }
 
-// WaitReason describes one reason why a task waits, in words a person can act on.
+// WaitReason describes a reason why a task waits, in words for operators.
 type WaitReason struct {
 	Place
 	Kind         string `json:"kind" enum:"job,claim,external,retry,timer,signal,approval,manual,delay,resume,permit,code" doc:"Kind of the wait. job: a job waits for a worker, or a member runs it. claim: a worker has the job. external: jobs of another system. manual: a request that completes the unit. permit: a concurrency key. resume: the step is held, or the task is paused. code: a function that is a flow is stopped."`
@@ -409,7 +409,7 @@ type WaitReasons struct {
 	Waits []WaitReason `json:"waits" doc:"Reasons; empty if the task has ended or has just moved on; never null."`
 }
 
-// TaskEnd is the last event of a stream: the task is over.
+// TaskEnd is the last event of a task's stream.
 type TaskEnd struct {
 	Task          string          `json:"task" doc:"ID of the task."`
 	State         string          `json:"state" enum:"completed,failed,canceled" doc:"Final state."`

@@ -1,7 +1,7 @@
 package wire
 
-// TaskNews holds changes of the tasks that a filter selects, in their new state. They include tasks
-// that the filter did not select before.
+// TaskNews lists changed tasks that a filter selects, in their new state. They include tasks that
+// the filter did not select before.
 type TaskNews struct {
 	Changed []TaskSummary `json:"changed" doc:"Changed tasks; never null."`
 	New     int           `json:"new" doc:"Number of changed tasks that the filter did not select before."`

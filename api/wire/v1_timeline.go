@@ -1,6 +1,6 @@
 package wire
 
-// Timeline shows when each visit of a scope was under way. All times are milliseconds after Base.
+// Timeline shows when each visit of a scope was active. All times are milliseconds after Base.
 type Timeline struct {
 	Task      string         `json:"task" doc:"ID of the task."`
 	Scope     string         `json:"scope" doc:"Path of the scope; empty for the task's root."`
@@ -33,7 +33,7 @@ type TimelineLane struct {
 	OmittedAttempts int               `json:"omitted_attempts,omitempty" doc:"Number of attempts that are in no list and no bin, because the task has too many."`
 }
 
-// TimelineWait is a time in which a visit waited.
+// TimelineWait is a period in which a visit waited.
 type TimelineWait struct {
 	Kind      string `json:"kind" enum:"approval,signal,timer,manual,worker,external,retry,permit,delay,resume" doc:"Kind of the wait."`
 	StartedMS int64  `json:"started_ms" doc:"Time of the start."`

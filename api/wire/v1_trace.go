@@ -42,8 +42,8 @@ type Span struct {
 	Status       SpanStatus      `json:"status"`
 }
 
-// SpanLink points to a span of another trace: that of the caller that started the task, if the task
-// has a trace of its own.
+// SpanLink points to a span of another trace. This is the span of the caller that started the task,
+// if the task has its own trace.
 type SpanLink struct {
 	TraceID    string `json:"traceId"`
 	SpanID     string `json:"spanId"`

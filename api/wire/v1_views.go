@@ -1,6 +1,6 @@
 package wire
 
-// View is a named list of tasks. All callers see it.
+// View is a saved view of the task list, which all callers share.
 type View struct {
 	Name      string `json:"name" example:"failed of late" doc:"Name of the view."`
 	Query     string `json:"query" doc:"Query of the tasks page: /ui/tasks?QUERY" example:"state=failed&since=24h"`

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// WorkerRegistration is a worker's description of itself.
+// WorkerRegistration is the registration of a worker.
 type WorkerRegistration struct {
 	Services []string `json:"services" minItems:"1" maxItems:"1000" doc:"Services that the worker offers."`
 	Labels   []string `json:"labels,omitempty" maxItems:"100" doc:"Labels of the worker, such as gpu: a job with labels needs a worker with all of them."`
@@ -30,13 +30,13 @@ type HeldJob struct {
 	PrintedLines
 }
 
-// PrintedLines holds the lines that a job has printed since the last report.
+// PrintedLines holds the lines that a job printed since the last request.
 type PrintedLines struct {
 	Lines     []LogLine `json:"lines,omitempty" maxItems:"10000" doc:"Lines that the job printed since the last request, in order."`
 	LinesFrom int64     `json:"lines_from,omitempty" minimum:"0" doc:"Number of the claim's lines that were sent before. Known lines are ignored, so lines can be sent again."`
 }
 
-// HeartbeatResult reports changes to a worker.
+// HeartbeatResult is the answer to a Heartbeat.
 type HeartbeatResult struct {
 	Registered  bool     `json:"registered" doc:"False if the worker is not registered: it should register again."`
 	Canceled    []string `json:"canceled" doc:"IDs of jobs to stop: they are no longer needed, another worker has them, or they do not exist; never null."`
@@ -51,13 +51,13 @@ type JobRequest struct {
 	Max      int      `json:"max,omitempty" minimum:"1" maximum:"1000" doc:"Maximum number of jobs; absent = 1. An answer contains at most 8 MiB of jobs, or one job."`
 }
 
-// PollRequest is a request for jobs. Those in the answer are claimed.
+// PollRequest is a request to claim jobs.
 type PollRequest struct {
 	JobRequest
 	WaitMS int64 `json:"wait_ms,omitempty" minimum:"0" maximum:"60000" doc:"Maximum time in milliseconds to wait for the first job; absent = do not wait."`
 }
 
-// ClaimedJobs is the answer to a Poll.
+// ClaimedJobs is the answer to a PollRequest.
 type ClaimedJobs struct {
 	Jobs []ClaimedJob `json:"jobs" doc:"Jobs, oldest first; empty if there are none; never null."`
 }
@@ -88,13 +88,13 @@ type ClaimedJob struct {
 	LeaseUntil Time   `json:"lease_until" doc:"Time when the claim ends without a heartbeat, and another worker can get the job."`
 }
 
-// ClaimJob is a request for one job.
+// ClaimJob is a request to claim a particular job.
 type ClaimJob struct {
 	Worker string `json:"worker" minLength:"1" maxLength:"256" doc:"ID of the worker."`
 	Token  string `json:"token,omitempty" maxLength:"256" doc:"Token of the caller's choice, to send the request again safely; absent = the answer contains a new one."`
 }
 
-// JobParams holds the params that were too large to be sent with each job of a step.
+// JobParams holds the params that were too large to send with each job of a step.
 type JobParams struct {
 	Params   json.RawMessage `json:"params" doc:"Params of the node."`
 	RunInput json.RawMessage `json:"run_input" doc:"Params with which the task was started."`
@@ -105,7 +105,7 @@ type JobMetrics struct {
 	Metrics json.RawMessage `json:"metrics,omitempty" doc:"Metrics of the job, stored with the attempt whatever its outcome: a list of {name, labels, count, sum, last}."`
 }
 
-// JobOutput ends a job with success.
+// JobOutput is a request to end a job with success.
 type JobOutput struct {
 	Worker string          `json:"worker,omitempty" maxLength:"256" doc:"ID of the worker."`
 	Token  string          `json:"token" minLength:"1" maxLength:"256" doc:"Token of the claim."`
@@ -115,7 +115,7 @@ type JobOutput struct {
 	PrintedLines
 }
 
-// JobFailure ends a job with an error.
+// JobFailure is a request to end a job with an error.
 type JobFailure struct {
 	Worker  string          `json:"worker,omitempty" maxLength:"256" doc:"ID of the worker."`
 	Token   string          `json:"token" minLength:"1" maxLength:"256" doc:"Token of the claim."`
@@ -127,7 +127,7 @@ type JobFailure struct {
 	PrintedLines
 }
 
-// JobReport is the result of a job: a success, unless it has an error.
+// JobReport is the result of a job. Without an error, it is a success.
 type JobReport struct {
 	Job     string          `json:"job" maxLength:"20000" doc:"ID of the job."`
 	Token   string          `json:"token" minLength:"1" maxLength:"256" doc:"Token of the claim."`
@@ -153,13 +153,13 @@ type JobReportResult struct {
 	Problem *Problem `json:"problem,omitempty" doc:"Reason for the rejection of this report."`
 }
 
-// JobReportResults is the answer to Reports.
+// JobReportResults is the answer to JobReports.
 type JobReportResults struct {
 	Items []JobReportResult `json:"items" doc:"Results in the order of the reports; never null."`
 	Jobs  []ClaimedJob      `json:"jobs,omitempty" doc:"Claimed jobs; absent if there are none."`
 }
 
-// ReleaseClaims returns claims that the worker will not carry out.
+// ReleaseClaims is a request to return claims that the worker will not carry out.
 type ReleaseClaims struct {
 	Claims []HeldJob `json:"claims" minItems:"1" maxItems:"1000" doc:"Claims to release."`
 }

@@ -2,7 +2,7 @@ package wire
 
 import "encoding/json"
 
-// RegisteredWorker is a registered worker as the graph routes show it.
+// RegisteredWorker is a registered worker in the graph dialect.
 type RegisteredWorker struct {
 	ID            string   `json:"id"`
 	URL           string   `json:"url"`
@@ -14,43 +14,43 @@ type RegisteredWorker struct {
 	Labels        []string `json:"labels,omitempty"`
 }
 
-// ExecRequest is the request that the engine posts to <worker url>/exec/<service>. The header
-// Idempotency-Key holds the key; the headers below describe the job further.
+// ExecRequest is the request that the engine posts to <worker url>/exec/<service>. The headers
+// below describe the job further.
 type ExecRequest struct {
 	Input  json.RawMessage `json:"input"`
 	Params json.RawMessage `json:"params"`
-	Key    string          `json:"key"` // the same for all attempts
+	Key    string          `json:"key"` // idempotency key, the same for all attempts
 }
 
-// Headers of an ExecRequest that describe the origin of its job. Texts are escaped as in the path
+// These headers of an ExecRequest describe the origin of the job. Texts are escaped as in the path
 // of a URL.
 const (
-	HeaderKey     = "Idempotency-Key" // the same for all attempts
+	HeaderKey     = "Idempotency-Key" // idempotency key, the same for all attempts
 	HeaderJob     = "Troupe-Job"      // id of the attempt
 	HeaderTask    = "Troupe-Task"
 	HeaderFlow    = "Troupe-Flow" // slug; absent if the flow has none
 	HeaderStep    = "Troupe-Step"
-	HeaderUnit    = "Troupe-Unit"  // of the step, from 0
-	HeaderUnits   = "Troupe-Units" // number of units at the dispatch of the job
+	HeaderUnit    = "Troupe-Unit"  // slug of the flow; absent if the flow has none
+	HeaderUnits   = "Troupe-Units" // index of the unit in the step, from 0
 	HeaderAttempt = "Troupe-Attempt"
-	// HeaderLabels lists the labels that the job requires, with commas between them; absent
-	// without any.
+	// HeaderLabels lists the required labels of the job, separated by commas. It is absent if there
+	// are none.
 	HeaderLabels = "Troupe-Labels"
 
 	HeaderTrace      = "Traceparent" // as in W3C Trace Context; also in requests to members
 	HeaderTraceState = "Tracestate"
 )
 
-// HeaderBatch is in the answers of a worker that accepts several jobs at once. They are posted to
-// <worker url>/exec, one ExecJob after the other, and the header of such a request names the batch.
-// The answer has one line for each job, sent as the job ends: its index in the request, a blank,
-// and its ExecAnswer.
+// HeaderBatch is in the answers of a worker that accepts several jobs at once. The engine posts
+// them to <worker url>/exec as a sequence of ExecJob, and the header of this request names the
+// batch. The answer has one line per ended job: the index in the request, a space, and the
+// ExecAnswer.
 const HeaderBatch = "Troupe-Batch"
 
-// ExecJob is one job of a batch, or the cancellation of the job at an index of an earlier request
-// with the same batch name.
+// ExecJob is one job of a batch. It can also cancel the job at an index of an earlier request with
+// the same batch name.
 type ExecJob struct {
-	Job     string `json:"job"` // its id
+	Job     string `json:"job"` // id of the job
 	Service string `json:"service"`
 	Task    string `json:"task"`
 	Flow    string `json:"flow,omitempty"`
@@ -66,7 +66,7 @@ type ExecJob struct {
 	ExecRequest
 }
 
-// ExecAnswer is a push worker's answer, whatever its HTTP status.
+// ExecAnswer is the answer of a push worker, for any HTTP status.
 type ExecAnswer struct {
 	Result  json.RawMessage `json:"result"`
 	Error   string          `json:"error,omitempty"`

@@ -1,4 +1,4 @@
-// Package account serves what belongs to the caller: sessions of browsers, tokens and saved views.
+// Package account serves the caller's own resources: browser sessions, tokens and saved views.
 package account
 
 import (
@@ -15,7 +15,7 @@ import (
 
 const (
 	sessionPath = "/v1/session"
-	maxSession  = 8 << 10 // bytes of a request
+	maxSession  = 8 << 10 // maximum bytes of a request
 )
 
 // Handler serves sessions, tokens and saved views.
@@ -46,7 +46,7 @@ func (h *Handler) addSessionRoutes(rt *route.Router) {
 		Text:    "401 = a token is needed, or the cookie has expired."}, h.getIdentity)
 }
 
-// MountSessions adds the routes that need no token, because a browser has none yet.
+// MountSessions adds the session routes, which need no token, because the browser has none yet.
 func (h *Handler) MountSessions(shell *api.Server) {
 	for _, way := range []string{"POST ", "DELETE "} {
 		shell.MountOpen(way+sessionPath, api.ForPages(shell.FromOutside(h.Router, maxSession)))

@@ -17,7 +17,7 @@ import (
 
 const tokensPath = "/v1/tokens"
 
-// maxTokens bounds the tokens that every member keeps in memory.
+// maxTokens bounds the number of tokens, because every member caches them in memory.
 const maxTokens = 1000
 
 func (h *Handler) addTokenRoutes(rt *route.Router) {
@@ -120,7 +120,7 @@ func (h *Handler) deleteToken(ctx context.Context, in *TokenPath) (*route.Respon
 	return &route.Response[wire.Token]{Body: toToken(t)}, nil
 }
 
-// tokenBy finds a token by its id, or else by its name.
+// tokenBy returns the token with an id or, if there is none, with a name; nil if both are unknown.
 func tokenBy(tokens []persistence.Token, what string) *persistence.Token {
 	var named *persistence.Token
 	for i := range tokens {

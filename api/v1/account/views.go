@@ -15,7 +15,7 @@ import (
 
 const viewPath = "/v1/views/{view}"
 
-// maxViews bounds the number of views, because people cannot find their way among more.
+// maxViews bounds the number of views, so that people can find their way among them.
 const maxViews = 200
 
 func (h *Handler) addViewRoutes(rt *route.Router) {

@@ -31,7 +31,7 @@ type Handler struct {
 	Reader   api.Reader
 	Engine   engine.Engine
 	Payloads *payload.Store
-	// key that signs links to approvals; nil until it is needed
+	// key that signs links; nil until the first use
 	links atomic.Pointer[[]byte]
 }
 
@@ -104,8 +104,8 @@ func (h *Handler) listApprovals(ctx context.Context, in *listApprovalsInput) (*r
 	return &route.Response[wire.Page[wire.Approval]]{Body: page}, nil
 }
 
-// searchBound returns the last approval that a text search reads; the zero Spot if it reads all
-// that are left.
+// searchBound returns the last approval that a text search reads; zero if the search reads all
+// remaining ones.
 func (h *Handler) searchBound(ctx context.Context, f persistence.ApprovalFilter) (persistence.Spot, error) {
 	if f.Text == "" || f.Task != "" {
 		return persistence.Spot{}, nil
@@ -118,12 +118,12 @@ func (h *Handler) searchBound(ctx context.Context, f persistence.ApprovalFilter)
 	return rows[0].Spot(), nil
 }
 
-// toApproval converts a row, and reads the slug of its flow unless slugs has it.
+// toApproval converts a row. It reads the slug of the flow unless slugs contains the slug.
 func (h *Handler) toApproval(ctx context.Context, r *persistence.ApprovalRow, slugs map[string]string) (wire.Approval, error) {
 	if slugs[r.FlowID] == "" {
 		f, err := h.Store.Flow(ctx, r.FlowID)
 		switch {
-		case api.Missing(err): // the flow is just being deleted
+		case api.Missing(err): // the flow is being deleted
 			slugs[r.FlowID] = r.FlowID
 		case err != nil:
 			return wire.Approval{}, err
@@ -164,7 +164,7 @@ func (h *Handler) getApproval(ctx context.Context, in *getApprovalInput) (*route
 	return &route.Response[wire.ApprovalDetails]{Body: *q}, nil
 }
 
-// toQuestion returns the approval with everything needed to decide it.
+// toQuestion returns an approval with all data needed to decide it.
 func (h *Handler) toQuestion(ctx context.Context, row *persistence.ApprovalRow, values *render.Values) (*wire.ApprovalDetails, error) {
 	told, err := h.toApproval(ctx, row, map[string]string{})
 	if err != nil || row.State != flow.ApprovalOpen {
@@ -174,7 +174,7 @@ func (h *Handler) toQuestion(ctx context.Context, row *persistence.ApprovalRow, 
 	if err != nil {
 		return nil, catalog.LocateTaskError(row.Task, err)
 	}
-	// not found means that it has just ended, which the next reader sees
+	// if the question is not found, the approval has just ended
 	open, _ := view.State.Question(row.Address)
 	q := wire.ApprovalDetails{Approval: told, Text: open.Text, Form: open.Form.Schema(), Assignees: open.Assignees, Actions: open.Actions}
 	for _, v := range open.Show {
@@ -194,8 +194,8 @@ func (h *Handler) answerApproval(ctx context.Context, in *answerApprovalInput) (
 	return h.answerOf(ctx, in.Approval, &in.Body)
 }
 
-// answerOf records an answer, unless there is one already. The task recognizes an answer it has
-// accepted, so the same one may be sent twice.
+// answerOf records an answer, unless the approval has one. A repeated answer is recognized by the
+// task.
 func (h *Handler) answerOf(ctx context.Context, id string, a *wire.ApprovalAnswer) (*route.Response[wire.AnsweredApproval], error) {
 	row, err := h.approvalRow(ctx, id)
 	if err != nil {
@@ -224,7 +224,7 @@ func (h *Handler) answerOf(ctx context.Context, id string, a *wire.ApprovalAnswe
 	return &route.Response[wire.AnsweredApproval]{Body: wire.AnsweredApproval{Approval: told, Accepted: refused == nil}}, err
 }
 
-// answerID returns an id that is the same for the same answer of the same person.
+// answerID returns an id that is equal for equal answers of the same person.
 func answerID(row *persistence.ApprovalRow, a *wire.ApprovalAnswer) string {
 	h := sha256.New()
 	for _, part := range []string{row.ID(), a.Action, string(a.Value), a.AnsweredBy, a.Comment} {
@@ -243,7 +243,7 @@ func answerProblem(task string, err error) error {
 	return err
 }
 
-// fitsForm checks a value before its task does, to report all faults with their places.
+// fitsForm checks a value against the form, so that all faults are reported with their places.
 func (h *Handler) fitsForm(ctx context.Context, row *persistence.ApprovalRow, a *wire.ApprovalAnswer) error {
 	if a.Action != "" {
 		return nil

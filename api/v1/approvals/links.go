@@ -17,13 +17,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Links let a person without a token answer one approval. The permissions of a link are part of it,
-// signed with a key derived from the store's secret. So every member can verify it, and no list of
-// links exists.
+// A link lets a person without a token answer one approval. The link contains its permissions,
+// signed with a key derived from the store's secret. So every member can verify the link, and no
+// list of links is needed.
 
 const (
 	linkedPath = "/v1/approve/{approval}"
-	maxLinked  = 1 << 20 // bytes of an answer
+	maxLinked  = 1 << 20 // maximum bytes of an answer
 	linkLasts  = 24 * time.Hour
 )
 
@@ -41,7 +41,7 @@ func (h *Handler) addApprovalLinkRoutes(rt *route.Router) {
 		Text:    "Like answer-approval, under the name of the link."}, h.answerLinked)
 }
 
-// MountLinks adds the routes that accept a link instead of a token.
+// MountLinks adds the routes that accept a link in place of a token.
 func (h *Handler) MountLinks(shell *api.Server) {
 	for _, way := range []string{"GET ", "POST "} {
 		shell.MountOpen(way+linkedPath, api.ForPages(shell.FromOutside(h.Router, maxLinked)))
@@ -52,18 +52,17 @@ func (h *Handler) MountLinks(shell *api.Server) {
 type linkTerms struct {
 	Approval string `json:"a"`
 	Name     string `json:"n"`
-	// id of the token of the store that made the link; the link is valid as long as that token
+	// id of the token that created the link; the link is invalid when that token is
 	Token string `json:"t,omitempty"`
 	Until int64  `json:"u"` // Unix milliseconds
 }
 
-// linkKey returns the key that signs links.
+// linkKey returns the key that signs links. It reads the key from the store once.
 func (h *Handler) linkKey(ctx context.Context) ([]byte, error) {
 	if key := h.links.Load(); key != nil {
 		return *key, nil
 	}
-	// the secret never changes; reading it takes a turn at the store, which strangers must not
-	// cause at will
+	// the secret never changes, and unknown callers must not cause reads of the store
 	secret, err := h.Store.Secret(ctx)
 	if err != nil {
 		return nil, err
@@ -85,7 +84,7 @@ func signLink(key []byte, t linkTerms) (string, error) {
 	return terms + "." + base64.RawURLEncoding.EncodeToString(signText(key, terms)), err
 }
 
-// readLink returns the content of a link's token if the signature is ours.
+// readLink returns the content of a link's token. ok reports whether the signature is valid.
 func readLink(key []byte, token string) (t linkTerms, ok bool) {
 	terms, signed, _ := strings.Cut(token, ".")
 	mac, err := base64.RawURLEncoding.DecodeString(signed)
@@ -126,7 +125,8 @@ func (h *Handler) linkApproval(ctx context.Context, in *linkApprovalInput) (*rou
 		Token: token, ExpiresAt: wire.Millis(until)}}, err
 }
 
-// verifyLink returns the name of the person that a link lets answer an approval.
+// verifyLink returns the name of the person for whom a link was created, or an error if the link is
+// not valid for the approval.
 func (h *Handler) verifyLink(ctx context.Context, approval, token string) (name string, err error) {
 	key, err := h.linkKey(ctx)
 	if err != nil {

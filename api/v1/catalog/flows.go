@@ -35,8 +35,7 @@ func (c *Flows) FindFlow(ctx context.Context, where, name string) (*persistence.
 	return f, err
 }
 
-// InputsOf returns the schema that a version declares for the inputs of its tasks; nil if it
-// declares none, or cannot be read any more.
+// InputsOf returns the input schema of a version; nil if the version has none or cannot be read.
 func (c *Flows) InputsOf(ctx context.Context, v *persistence.Version) (json.RawMessage, error) {
 	plan, err := c.Reader.Plan(ctx, v.ID)
 	switch {
@@ -48,7 +47,7 @@ func (c *Flows) InputsOf(ctx context.Context, v *persistence.Version) (json.RawM
 	return plan.Root.Inputs.Schema(), nil
 }
 
-// FindVersion finds a flow's version by its number; 0 is the newest published one.
+// FindVersion finds a version of a flow by number. 0 means the newest published version.
 func (c *Flows) FindVersion(ctx context.Context, where string, f *persistence.Flow, number int) (*persistence.Version, error) {
 	v, err := c.Store.FindVersion(ctx, f.ID, number)
 	if !api.Missing(err) {
@@ -61,5 +60,5 @@ func (c *Flows) FindVersion(ctx context.Context, where string, f *persistence.Fl
 	return nil, route.NewNotFoundError(where, hint, "flow %s has no version %d", NameOf(f), number)
 }
 
-// NameOf returns the name by which a flow is addressed.
+// NameOf returns the slug of a flow, or its id if it has no slug.
 func NameOf(f *persistence.Flow) string { return cmp.Or(f.Slug, f.ID) }

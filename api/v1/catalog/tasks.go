@@ -43,12 +43,12 @@ type Tasks struct {
 	Store   api.Store
 }
 
-// SearchedTasks is the number of tasks or approvals that are searched for one answer if no index
-// has the filter.
+// SearchedTasks is the number of tasks or approvals that one request searches if no index fits the
+// filter.
 const SearchedTasks = 3_000
 
-// FindSearchBound returns the last task that a search reads; the zero Spot if it reads all that are
-// left.
+// FindSearchBound returns the last task that a search reads; zero if the search reads all remaining
+// ones.
 func (t *Tasks) FindSearchBound(ctx context.Context, f persistence.TaskFilter) (persistence.Spot, error) {
 	wider, searches := f.Indexed()
 	if !searches {
@@ -62,7 +62,7 @@ func (t *Tasks) FindSearchBound(ctx context.Context, f persistence.TaskFilter) (
 	return SpotOf(f, &rows[0]), nil
 }
 
-// SpotOf returns the position of a task in a list.
+// SpotOf returns the position of a task in the order of a filter.
 func SpotOf(f persistence.TaskFilter, t *persistence.TaskRow) persistence.Spot {
 	if f.ByEnd {
 		return persistence.Spot{CreatedAt: t.EndedAt, ID: t.ID}
@@ -75,8 +75,8 @@ func CursorOf(at persistence.Spot) string {
 	return route.Cursor{At: at.CreatedAt, Name: at.ID}.String()
 }
 
-// Limits of counts: in total, and of each state. Larger numbers are of no use to readers, and the
-// limit bounds the cost. Tasks with a label and another condition are read one by one.
+// These are the limits of counts, in total and for each state. They bound the cost, and larger
+// numbers are of little use. Tasks with a label and another condition are read one by one.
 const (
 	countedTasks = 10_000
 	countedEach  = 1_000
@@ -89,7 +89,7 @@ func mostCounted(f *persistence.TaskFilter) int {
 	return countedTasks
 }
 
-// Count counts tasks, grouped if the caller asks for it.
+// Count counts tasks. by is the grouping; nil means none.
 func (t *Tasks) Count(ctx context.Context, f persistence.TaskFilter, by *persistence.By) (*wire.TaskCount, error) {
 	through, err := t.FindSearchBound(ctx, f)
 	if err != nil {
@@ -115,7 +115,7 @@ func (t *Tasks) Count(ctx context.Context, f persistence.TaskFilter, by *persist
 	return answer, err
 }
 
-// NameFlows replaces the ids of flows in groups by their slugs. A deleted flow keeps its id.
+// NameFlows replaces flow ids in groups by slugs. The id of a deleted flow stays.
 func (t *Tasks) NameFlows(ctx context.Context, groups []wire.TaskGroup) error {
 	for i := range groups {
 		f, err := t.Store.Flow(ctx, groups[i].Key)
@@ -130,7 +130,8 @@ func (t *Tasks) NameFlows(ctx context.Context, groups []wire.TaskGroup) error {
 	return nil
 }
 
-// ToFilter converts the parameters of a list to a filter of the store.
+// ToFilter converts the parameters of a list to a filter of the store. It resolves the names of
+// flows.
 func (t *Tasks) ToFilter(ctx context.Context, in *TaskPick) (f persistence.TaskFilter, err error) {
 	for _, name := range in.Flow {
 		found, err := t.Catalog.FindFlow(ctx, "query.flow", name)
@@ -161,7 +162,7 @@ func (t *Tasks) ToFilter(ctx context.Context, in *TaskPick) (f persistence.TaskF
 		to *int64
 	}{{in.From, &f.CreatedFrom}, {in.To, &f.CreatedTo}, {in.EndedFrom, &f.EndedFrom}, {in.EndedTo, &f.EndedTo}} {
 		if !bound.at.IsZero() {
-			*bound.to = max(CeilMillis(bound.at), 1) // 0 would be no filter
+			*bound.to = max(CeilMillis(bound.at), 1) // 0 would mean no filter
 		}
 	}
 	return f, nil
@@ -170,7 +171,7 @@ func (t *Tasks) ToFilter(ctx context.Context, in *TaskPick) (f persistence.TaskF
 // CeilMillis returns the first millisecond that is not before a time.
 func CeilMillis(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosecond).UnixMilli() }
 
-// statesOf parses the filter for states. Words may be repeated or separated by commas.
+// statesOf parses the state parameter, in which words may be repeated or separated by commas.
 func statesOf(sent []string) (statuses []string, paused *bool, err error) {
 	const hint = "known are: pending, running, completed, failed, canceling, canceled, paused"
 	words := strings.Split(strings.Join(sent, ","), ",")
@@ -195,7 +196,7 @@ func statesOf(sent []string) (statuses []string, paused *bool, err error) {
 	return statuses, paused, nil
 }
 
-// waitsOf parses the filter for waits. Words may be repeated or separated by commas.
+// waitsOf parses the waiting_for parameter, in which words may be repeated or separated by commas.
 func waitsOf(sent []string) (kinds flow.WaitKinds, err error) {
 	for word := range strings.SplitSeq(strings.Join(sent, ","), ",") {
 		kind := flow.WaitKindOf(strings.ToLower(strings.TrimSpace(word)))
@@ -224,7 +225,7 @@ func labelsOf(sent []string) (map[string]string, error) {
 	return labels, nil
 }
 
-// ToTaskPick converts a filter to the parameters of a list.
+// ToTaskPick converts a filter to list parameters.
 func ToTaskPick(w *wire.TaskFilter) *TaskPick {
 	return &TaskPick{Flow: w.Flow, Version: w.Version, ID: w.IDPrefix, Text: w.Text, State: w.State,
 		Failure: w.Failure, Waits: w.WaitingFor, Queued: w.Queued, Node: w.Node, Label: w.Label,
@@ -232,7 +233,7 @@ func ToTaskPick(w *wire.TaskFilter) *TaskPick {
 		EndedTo: w.EndedTo.Time, Shortest: w.DurationMin, Longest: w.DurationMax}
 }
 
-// CountListed counts the tasks that a query selects, as their list would.
+// CountListed counts the tasks of a list query, and returns the count with the query.
 func (t *Tasks) CountListed(ctx context.Context, pick TaskPick) (wire.TaskQuery, error) {
 	f, err := t.ToFilter(ctx, &pick)
 	if err != nil {
@@ -245,7 +246,7 @@ func (t *Tasks) CountListed(ctx context.Context, pick TaskPick) (wire.TaskQuery,
 	return wire.TaskQuery{Count: n.Count, Exact: n.Exact, Query: pick.ToQuery()}, nil
 }
 
-// ToQuery returns the filter as a query string, for the fields that overviews use.
+// ToQuery returns the query string of the filter. It only includes the fields that overviews use.
 func (p *TaskPick) ToQuery() string {
 	q := url.Values{}
 	for _, state := range p.State {
@@ -273,7 +274,8 @@ type TaskPath struct {
 	Task string `path:"task" maxLength:"200" doc:"ID of the task."`
 }
 
-// LocateTaskError converts an error that means that the task does not exist.
+// LocateTaskError converts a missing-task error to one with a place and a hint. It returns other
+// errors unchanged.
 func LocateTaskError(task string, err error) error {
 	if api.Missing(err) {
 		return route.NewNotFoundError("path.task",

@@ -12,16 +12,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Cluster manages the members. Its errors are flow.NotFound for an unknown member, and
-// flow.Conflict for an action that is impossible.
+// Cluster manages the members. It returns flow.NotFound for an unknown member, and flow.Conflict
+// for an impossible action.
 type Cluster interface {
 	Members(ctx context.Context) (*wire.Cluster, error)
 	// CountMembers counts the members without reading tasks.
 	CountMembers(ctx context.Context) (*wire.MemberCounts, error)
 	// Shards describes the shard of one task, or all shards if task is "".
 	Shards(ctx context.Context, task string) (*wire.Shards, error)
-	// Drain makes a member, given by name or incarnation, own no shards from now on, or cancels
-	// that.
+	// Drain sets whether a member, given by name or incarnation, should own no shards.
 	Drain(ctx context.Context, member string, drains bool) (*wire.Member, error)
 }
 
@@ -30,7 +29,7 @@ type Handler struct {
 	Router  *route.Router
 	Engine  engine.Engine
 	Cluster Cluster
-	Info    wire.ServerInfo // of this member, without the time
+	Info    wire.ServerInfo // data of this member, without the time
 }
 
 // AddRoutes adds the routes of the handler.

@@ -66,8 +66,8 @@ func (h *Handler) diffVersions(ctx context.Context, in *diffInput) (*route.Respo
 	return &route.Response[wire.FlowDiff]{Body: answer}, err
 }
 
-// numberBefore returns the number of the version before another one; 0 if there is none. Numbers
-// may have gaps.
+// numberBefore returns the number of the version before another version; 0 if there is none.
+// Numbers may have gaps.
 func (h *Handler) numberBefore(ctx context.Context, to *persistence.Version) (int, error) {
 	versions, err := h.Store.ListVersions(ctx, to.FlowID)
 	for i := range versions {

@@ -83,7 +83,7 @@ func (h *Handler) addFlowRoutes(rt *route.Router) {
 		h.getOpenAPI)
 }
 
-// definitionBody describes the two forms of publishing.
+// definitionBody describes the two forms of a publish request.
 func (h *Handler) definitionBody() *huma.RequestBody {
 	schemas := h.Router.API.OpenAPI().Components.Schemas
 	definition := &huma.Schema{Type: huma.TypeObject, Description: "Definition.", AdditionalProperties: true,
@@ -103,7 +103,7 @@ func (h *Handler) getFlow(ctx context.Context, in *struct{ catalog.FlowPath }) (
 	answer := toFlow(f)
 	v, err := h.Store.FindVersion(ctx, f.ID, 0)
 	switch {
-	case api.Missing(err): // no task of it can be started
+	case api.Missing(err): // a flow without a published version can start no task
 		return &route.Response[wire.Flow]{Body: answer}, nil
 	case err != nil:
 		return nil, err
@@ -135,8 +135,7 @@ func (h *Handler) deleteFlow(ctx context.Context, in *deleteFlowInput) (*route.R
 	return &route.Response[wire.DeletedFlow]{Body: wire.DeletedFlow{Flow: catalog.NameOf(f), Tasks: deleted}}, nil
 }
 
-// tasksMayGo returns an error if a flow still has tasks and the request does not allow deleting
-// them.
+// tasksMayGo returns an error if a flow has tasks, unless sure is true.
 func (h *Handler) tasksMayGo(ctx context.Context, f *persistence.Flow, sure bool) error {
 	if sure {
 		return nil
@@ -186,7 +185,7 @@ func (h *Handler) listVersions(ctx context.Context, in *versionsInput) (*route.R
 	return &route.Response[wire.Page[wire.Version]]{Body: page}, nil
 }
 
-// afterVersion returns the versions that follow a version.
+// afterVersion returns the versions after a cursor.
 func afterVersion(versions []persistence.Version, at route.Cursor) []persistence.Version {
 	for i, v := range versions {
 		if v.ID == at.Name {
@@ -201,7 +200,7 @@ type versionInput struct {
 	Version string `path:"version" maxLength:"20" doc:"Number of the version, or latest for the newest published one."`
 }
 
-// FindVersion finds the version of the input.
+// findVersion finds the version that the path parameters name.
 func (in *versionInput) findVersion(ctx context.Context, c *catalog.Flows) (*persistence.Flow, *persistence.Version, error) {
 	number := 0
 	if in.Version != "latest" {

@@ -20,7 +20,7 @@ func (h *Handler) getGraph(ctx context.Context, in *versionInput) (*route.Respon
 	if err != nil {
 		return nil, err
 	}
-	graph := toGraph(plan, nil) // the stored definition is no longer the text that the author wrote
+	graph := toGraph(plan, nil) // without the stored definition, which is not the author's text
 	graph.Flow, graph.Version = catalog.NameOf(f), v.Number
 	return &route.Response[wire.Graph]{Body: *graph}, nil
 }

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	newestTasks   = 20   // in a summary
-	mostSchedules = 1000 // number of schedules that are searched for the next task
+	newestTasks   = 20   // number of tasks in a summary
+	mostSchedules = 1000 // maximum number of schedules that are read for the next task
 )
 
 type flowsInput struct {
@@ -54,7 +54,7 @@ func (h *Handler) newestFlows(ctx context.Context, in *flowsInput) (flows []pers
 	return flows, next, nil
 }
 
-// sortedFlows reads all flows, because there are not many.
+// sortedFlows returns a page of flows in order of slug. It reads all flows, because there are few.
 func (h *Handler) sortedFlows(ctx context.Context, in *flowsInput) (flows []persistence.Flow, next string, err error) {
 	at, continued, err := in.ParseCursor()
 	if err != nil {
@@ -79,7 +79,7 @@ func (h *Handler) sortedFlows(ctx context.Context, in *flowsInput) (flows []pers
 	return flows, next, nil
 }
 
-// cutFlows returns one page of a list that may have more, and the cursor of the next page.
+// cutFlows returns a page of a list and the cursor of the next page.
 func cutFlows(flows []persistence.Flow, limit int) (page []persistence.Flow, next string) {
 	page, more := route.CutPage(flows, limit)
 	if more {
@@ -89,8 +89,8 @@ func cutFlows(flows []persistence.Flow, limit int) (page []persistence.Flow, nex
 	return page, next
 }
 
-// flowsAfter returns the flows that follow a position in the list of the newest. If the flow at the
-// position was deleted, flows created at the same time may be returned again.
+// flowsAfter returns the flows after a cursor in the list of newest flows. If the flow of the
+// cursor was deleted, flows with the same creation time may be repeated.
 func flowsAfter(flows []persistence.Flow, at route.Cursor) []persistence.Flow {
 	for i := range flows {
 		if sortedBy(&flows[i]) == at.Name {
@@ -104,7 +104,7 @@ func flowsAfter(flows []persistence.Flow, at route.Cursor) []persistence.Flow {
 	return flows[older:]
 }
 
-// sortedBy returns a sort key that no other flow has.
+// sortedBy returns the unique sort key of a flow.
 func sortedBy(f *persistence.Flow) string { return strings.ToLower(catalog.NameOf(f)) + "\n" + f.ID }
 
 // addSummaries adds recent statistics to flows.
@@ -142,7 +142,7 @@ func (h *Handler) addSummaries(ctx context.Context, flows []wire.Flow) error {
 	return h.nextByTheClock(ctx, of)
 }
 
-// nextByTheClock adds the time when schedules start the next task of each flow.
+// nextByTheClock adds the time of the next scheduled task to each summary.
 func (h *Handler) nextByTheClock(ctx context.Context, of map[string]*wire.FlowSummary) error {
 	schedules, err := h.Store.ListSchedules(ctx, persistence.ScheduleFilter{Limit: mostSchedules})
 	if err != nil {

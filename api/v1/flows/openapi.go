@@ -48,8 +48,7 @@ func (d openAPIDocument) schemaSection() map[string]any {
 	return d["components"].(map[string]any)["schemas"].(map[string]any)
 }
 
-// documentOf returns the part of the API's description that concerns tasks of a flow, with the
-// schema of their inputs.
+// documentOf returns an OpenAPI document with only the routes and schemas for tasks of a flow.
 func (h *Handler) documentOf(flow string, number int, inputs json.RawMessage) (openAPIDocument, error) {
 	var d openAPIDocument
 	if err := json.Unmarshal(h.Router.DescriptionJSON(), &d); err != nil {
@@ -72,7 +71,7 @@ func (h *Handler) documentOf(flow string, number int, inputs json.RawMessage) (o
 	return d, nil
 }
 
-// setStartParams sets the schema of the params that a task is started with.
+// setStartParams sets the schema of the start params.
 func (d openAPIDocument) setStartParams(flow string, number int, inputs json.RawMessage) error {
 	start := d.schemaSection()["StartRequest"].(map[string]any)
 	properties := start["properties"].(map[string]any)
@@ -83,11 +82,11 @@ func (d openAPIDocument) setStartParams(flow string, number int, inputs json.Raw
 	}
 	var params map[string]any
 	numbers := json.NewDecoder(bytes.NewReader(inputs))
-	numbers.UseNumber() // numbers keep their digits
+	numbers.UseNumber() // keeps all digits of numbers
 	if err := numbers.Decode(&params); err != nil {
 		return err
 	}
-	// so that its references point into itself, not into this document
+	// so that references in the schema do not point into this document
 	if _, has := params["$id"]; !has {
 		params["$id"] = "urn:troupe:flow:" + flow + ":" + strconv.Itoa(number)
 	}
@@ -98,7 +97,7 @@ func (d openAPIDocument) setStartParams(flow string, number int, inputs json.Raw
 	return nil
 }
 
-// trimSchemas removes schemas without references to them.
+// trimSchemas removes schemas that nothing refers to.
 func (d openAPIDocument) trimSchemas() {
 	const at = "#/components/schemas/"
 	used, all := map[string]bool{}, d.schemaSection()

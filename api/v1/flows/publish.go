@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Strictness holds the parameter that turns warnings of a definition into errors.
+// Strictness holds the query parameter that treats warnings as errors.
 type Strictness struct {
 	Strict bool `query:"strict" doc:"True to treat warnings as errors."`
 }
@@ -150,11 +150,11 @@ type sentDefinition struct {
 	slug   string
 	text   []byte
 	strict bool
-	after  *int // newest version number that the caller knows; nil accepts any
+	after  *int // newest version number that the caller knows; nil means any
 }
 
-// readDefinition reads the body as a definition. A body with the field definition, which no
-// definition has, is a wire.PublishRequest.
+// readDefinition reads a publish request. A body with the field definition is a
+// wire.PublishRequest, because no definition has that field.
 func readDefinition(ctx context.Context, sent []byte) (*sentDefinition, error) {
 	kind, err := mediaType(ctx)
 	if err != nil {
@@ -167,7 +167,7 @@ func readDefinition(ctx context.Context, sent []byte) (*sentDefinition, error) {
 	}
 	var fields map[string]json.RawMessage
 	if kind == "yaml" || json.Unmarshal(text, &fields) != nil || fields["definition"] == nil {
-		return &sentDefinition{text: text}, nil // the parser reports faults in more detail
+		return &sentDefinition{text: text}, nil // the parser reports faults in detail
 	}
 	return openEnvelope(fields)
 }
@@ -188,7 +188,7 @@ func openEnvelope(fields map[string]json.RawMessage) (*sentDefinition, error) {
 	return d, nil
 }
 
-// mediaType returns json or yaml; "" if the client sends no type.
+// mediaType returns json or yaml; "" if the request has no Content-Type.
 func mediaType(ctx context.Context) (string, error) {
 	x := route.ExchangeOf(ctx)
 	header := x.Request.Header.Get("Content-Type")
@@ -205,7 +205,7 @@ func mediaType(ctx context.Context) (string, error) {
 		"a definition cannot be read from %.80q", header)
 }
 
-// SlugFor makes a slug from the definition's name; "" if that is not possible.
+// SlugFor derives a slug from the definition's name; "" if there is no valid one.
 func SlugFor(text []byte) string {
 	d, _ := definition.Parse(text)
 	if d == nil {
@@ -214,7 +214,7 @@ func SlugFor(text []byte) string {
 	return slugOf(d.Name)
 }
 
-// slugOf keeps the characters of a name that a slug may have, and replaces the rest by dashes.
+// slugOf converts a name to a slug. It replaces other characters by dashes.
 func slugOf(name string) string {
 	slug := strings.Map(func(r rune) rune {
 		switch {
@@ -229,13 +229,13 @@ func slugOf(name string) string {
 	return strings.TrimRight(strings.TrimLeft(slug[:min(len(slug), 128)], "-._"), "-")
 }
 
-// definitionJSON returns a definition as JSON; unchanged if it is JSON already.
+// definitionJSON returns a definition as JSON. It returns JSON unchanged.
 func definitionJSON(text []byte) json.RawMessage {
 	if json.Valid(text) {
 		return text
 	}
 	converted, err := definition.YAMLToJSON(text)
-	if err != nil { // accepted by another release: show its text
+	if err != nil { // accepted by another release, so its text is shown
 		converted, _ = json.Marshal(string(text)) // a string can always be marshaled
 	}
 	return converted

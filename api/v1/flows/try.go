@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// The label of tasks whose definitions are only tried.
+// labelTry and tried are the label of trial tasks.
 const (
 	labelTry = "troupe"
 	tried    = "try"
@@ -69,7 +69,7 @@ func (h *Handler) tryFlow(ctx context.Context, in *tryInput) (*route.StatusRespo
 			Warnings: api.DefinitionProblems(warnings)}}, nil
 }
 
-// tryTask returns the requested task without its version.
+// tryTask returns the start of a trial task, without its version.
 func tryTask(in *tryInput) (n engine.NewTask, err error) {
 	ask := &in.Body
 	n = engine.NewTask{Key: cmp.Or(ask.IdempotencyKey, in.IdempotencyKey), Labels: map[string]string{labelTry: tried}}
@@ -92,8 +92,8 @@ func tryTask(in *tryInput) (n engine.NewTask, err error) {
 	return n, err
 }
 
-// definitionText returns the text of a definition that was sent as an object, or as a text that
-// holds JSON or YAML.
+// definitionText returns the text of a definition, which was sent as an object or as a text with
+// JSON or YAML.
 func definitionText(sent json.RawMessage) []byte {
 	var text string
 	if json.Unmarshal(sent, &text) == nil {

@@ -61,7 +61,7 @@ func (h *Handler) readVisits(ctx context.Context, task string) (*persistence.Tas
 	return row, v, h.readJournal(ctx, task, v.Apply)
 }
 
-// inPath changes the parameter that an error about the task in a path refers to.
+// inPath changes the place of an error about a task to another path parameter.
 func inPath(err error, name string) error {
 	var l *route.LocatedError
 	if errors.As(err, &l) {

@@ -55,7 +55,7 @@ func (h *Handler) getDigest(ctx context.Context, in *digestInput) (*route.Respon
 	return &route.Response[wire.Digest]{Body: answer}, nil
 }
 
-// viewAt reads a task as it was after a row of its journal; row 0 means the current state.
+// viewAt reads a task in its state after a row of its journal. row 0 means the current state.
 func (h *Handler) viewAt(ctx context.Context, task string, row int64) (*persistence.View, error) {
 	if row == 0 {
 		return h.Reader.View(ctx, task)
@@ -71,15 +71,15 @@ func (h *Handler) findScope(ctx context.Context, view *persistence.View, path st
 	return h.Reader.Sight(ctx, view, path)
 }
 
-// digestBuilder computes the progress of the nodes of some scopes, and the changes since the last
+// digestBuilder computes the progress of the nodes in some scopes, and the changes since the last
 // report.
 type digestBuilder struct {
 	view        *persistence.View
-	scopeFilter []string // scopes; none = the root and the closing one
+	scopeFilter []string // scopes to report; empty means the root and the closing scope
 	scopes      []*seenScope
 }
 
-// seenScope is a scope that has been reported.
+// seenScope is a scope that was reported, with its last digest.
 type seenScope struct {
 	path       string
 	at         persistence.Sight
@@ -87,7 +87,7 @@ type seenScope struct {
 	lastDigest []flow.NodeDigest
 }
 
-// rootScope is the name of the root scope where an empty text cannot be sent.
+// rootScope is the name of the root scope where an empty text is impossible.
 const rootScope = "/"
 
 // scopePaths returns the paths of the scopes to report.
@@ -110,8 +110,8 @@ func (d *digestBuilder) addScope(path string, at persistence.Sight) {
 	d.scopes = append(d.scopes, &seenScope{path: path, at: at, order: at.Scope.Plan.Order()})
 }
 
-// addBegunScopes adds scopes to report that have begun since the last call, and reports whether
-// there are any.
+// addBegunScopes adds scopes that have begun since the last call, and reports whether there are
+// any.
 func (d *digestBuilder) addBegunScopes() (more bool) {
 	for _, path := range d.scopePaths() {
 		known := slices.ContainsFunc(d.scopes, func(sc *seenScope) bool { return sc.path == path })
@@ -133,7 +133,7 @@ func (d *digestBuilder) buildHead() wire.DigestHead {
 	return h
 }
 
-// buildDigest returns the whole state.
+// buildDigest returns the complete digest.
 func (d *digestBuilder) buildDigest() wire.Digest {
 	v := d.view
 	all := wire.Digest{Task: v.ID, Flow: cmp.Or(v.FlowSlug, v.FlowID), Version: v.VersionNumber,
@@ -179,14 +179,14 @@ func everyIndex(n int) []int {
 	return all
 }
 
-// maxErrorNodes is the number of nodes of a scope for which errors are included.
+// maxErrorNodes is the maximum number of nodes of a scope with error texts.
 const maxErrorNodes = 100
 
-// digestStates holds the numbers of states in digests.
+// digestStates maps states to their numbers in digests.
 var digestStates = map[flow.StepStatus]int{flow.StepCreated: 0, flow.StepStarted: 1,
 	flow.StepCompleted: 2, flow.StepFailed: 3, flow.StepSkipped: 4}
 
-// columnsOf returns the columns for some nodes of a scope.
+// columnsOf returns the columns for the nodes at the given indexes.
 func columnsOf(nodes []flow.NodeDigest, at []int, base int64) wire.DigestColumns {
 	column := func(of func(*flow.NodeDigest) int) []int {
 		list := make([]int, len(at))
@@ -225,7 +225,7 @@ func columnsOf(nodes []flow.NodeDigest, at []int, base int64) wire.DigestColumns
 	return c
 }
 
-// addTexts adds texts that only few nodes have.
+// addTexts adds reasons and errors, which few nodes have.
 func addTexts(c *wire.DigestColumns, nodes []flow.NodeDigest, at []int) {
 	for _, index := range at {
 		n := &nodes[index]

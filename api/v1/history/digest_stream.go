@@ -15,24 +15,24 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// DigestChannel is the prefix of the channels with digests of a task.
+// DigestChannel is the prefix of the digest channels of tasks.
 const DigestChannel = "digest:"
 
-// digestPace is the shortest time between two messages of a digest.
+// digestPace is the minimum time between two messages of a digest.
 const digestPace = 200 * time.Millisecond
 
-// DigestFeed sends a digest and then its changes. It holds the task's state.
+// DigestFeed sends a digest and then its changes. It keeps the task's state in memory.
 type DigestFeed struct {
 	EventFeed
 	scopes []string
-	after  int64 // sequence number that the listener has
+	after  int64 // number of the last row that the listener knows
 
 	mu      sync.Mutex
 	d       digestBuilder
-	changed chan struct{} // signals a change that has not been sent
+	changed chan struct{} // signals an unsent change
 }
 
-// NewDigestFeed returns a feed of some scopes of a task.
+// NewDigestFeed returns a feed of the digest of some scopes.
 func NewDigestFeed(st EventFeed, scopes []string) *DigestFeed {
 	return &DigestFeed{EventFeed: st, scopes: scopes, after: st.From.Since(), changed: make(chan struct{}, 1)}
 }
@@ -70,7 +70,7 @@ func (f *DigestFeed) StreamDigest(ctx context.Context, to stream.Listener) error
 	return err
 }
 
-// sendInitial reads the task and sends the whole digest, unless the listener has it.
+// sendInitial reads the task and sends the complete digest, unless the listener knows it.
 func (f *DigestFeed) sendInitial(ctx context.Context, to stream.Listener, troubled func(error) error) error {
 	view, err := f.Source.Reader.View(ctx, f.Task)
 	for err != nil && !api.Missing(err) {
@@ -122,7 +122,7 @@ func (f *DigestFeed) followEvents(ctx context.Context, troubled func(error) erro
 	})
 }
 
-// streamChanges sends changes at the digest's pace until the task's events end.
+// streamChanges sends changes, at most one message per digestPace, until the task's events end.
 func (f *DigestFeed) streamChanges(to stream.Listener, ended <-chan error, stop context.CancelFunc) error {
 	pace := time.NewTicker(digestPace)
 	defer pace.Stop()
@@ -144,8 +144,7 @@ func (f *DigestFeed) streamChanges(to stream.Listener, ended <-chan error, stop 
 	}
 }
 
-// sendChanges sends the changes, or the whole digest if there is a scope that the listener does not
-// know.
+// sendChanges sends the changes, or the complete digest if a new scope has begun.
 func (f *DigestFeed) sendChanges(to stream.Listener) error {
 	f.mu.Lock()
 	if f.d.addBegunScopes() {
@@ -158,9 +157,9 @@ func (f *DigestFeed) sendChanges(to stream.Listener) error {
 	return f.sendEvent(to, wire.StreamChanges, changes.Seq, &changes)
 }
 
-// sendEnd sends how the task ended, without its result.
+// sendEnd sends the final state of the task, without its result.
 func (f *DigestFeed) sendEnd(to stream.Listener) error {
-	state := f.d.view.State // nothing changes the state any longer
+	state := f.d.view.State // nothing changes the state anymore
 	if !state.Status.Ended() {
 		return stream.ErrBrokenOff
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// eventsLooked is the number of events that are searched for one page. After that the page ends,
-// and next continues the search.
+// eventsLooked is the number of events searched for one page. Then the page ends, and next
+// continues the search.
 const eventsLooked = 20_000
 
 // wantsAll reports whether no filter is set.
@@ -32,7 +32,7 @@ func (in *eventsInput) matchesEvent(e *wire.Event) bool {
 		func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 
-// eventsPicked returns a page of matching events that follow a position.
+// eventsPicked returns a page of matching events after a position.
 func (h *Handler) eventsPicked(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
 	page := &wire.Page[wire.Event]{Items: []wire.Event{}}
 	for looked := 0; looked < eventsLooked; {
@@ -60,7 +60,7 @@ func (h *Handler) eventsPicked(ctx context.Context, in *eventsInput, from stream
 	return page, nil
 }
 
-// rowsBack is the number of rows that are read at once when reading backwards.
+// rowsBack is the number of rows in one read backwards.
 const rowsBack = 50
 
 // eventsBefore returns a page of matching events before a position, or before the end.
@@ -109,7 +109,7 @@ func (h *Handler) eventsBefore(ctx context.Context, in *eventsInput) (*wire.Page
 	return page, nil
 }
 
-// rowsUpTo returns the rows with numbers above after, up to and including to.
+// rowsUpTo returns the rows with numbers above after and up to to.
 func (h *Handler) rowsUpTo(ctx context.Context, task string, after, to int64) (all []persistence.Row, err error) {
 	for after < to {
 		rows, err := h.Store.Rows(ctx, task, after, persistence.Part{Rows: int(to - after), Bytes: pageBytes})

@@ -1,5 +1,5 @@
-// Package history serves what has happened in tasks: events, steps, attempts, values, logs,
-// digests, timelines and traces, as pages and as streams.
+// Package history serves the history of tasks as pages and streams: events, steps, attempts,
+// values, logs, digests, timelines and traces.
 package history
 
 import (
@@ -25,8 +25,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Handler serves what has happened in tasks: events, steps, runs, logs, traces and
-// timelines.
+// Handler serves the history of tasks: events, steps, runs, logs, traces and timelines.
 type Handler struct {
 	Router    *route.Router
 	Positions *work.Positions
@@ -77,8 +76,8 @@ func (h *Handler) addHistoryRoutes(rt *route.Router) {
 		"OK; data of each message is an Event, of the message with the type end an End", route.SchemaOf[wire.Event])
 }
 
-// ParsePosition parses the id of an event, or the number of a row, which stands for the end of that
-// row; "" is the beginning.
+// ParsePosition parses the id of an event, or the number of a row, which means the end of that row.
+// "" means the beginning.
 func ParsePosition(where, text string) (stream.Position, error) {
 	p, ok := stream.ParsePosition(text)
 	if !ok {
@@ -119,7 +118,7 @@ func (h *Handler) listEvents(ctx context.Context, in *eventsInput) (*route.Respo
 	return &route.Response[wire.Page[wire.Event]]{Body: *page}, nil
 }
 
-// eventPage returns a page in the requested order.
+// eventPage returns a page of events in the requested order.
 func (h *Handler) eventPage(ctx context.Context, in *eventsInput, from stream.Position) (*wire.Page[wire.Event], error) {
 	switch {
 	case in.Order == "desc" && in.After != "":
@@ -142,13 +141,14 @@ func (h *Handler) eventPage(ctx context.Context, in *eventsInput, from stream.Po
 	return &page, nil
 }
 
-// pageBytes bounds the size of an answer, and part that of a read: a row may hold a thousand
-// events, and an event a megabyte.
+// pageBytes bounds the size of an answer. part bounds one read, because a row may have a thousand
+// events of a megabyte.
 const pageBytes = 4 << 20
 
 var part = persistence.Part{Rows: 50, Bytes: pageBytes}
 
-// eventsAfter returns one page. Large events make it shorter than requested.
+// eventsAfter returns a page of events after a position. Large events make the page shorter than
+// limit.
 func (h *Handler) eventsAfter(ctx context.Context, task string, from stream.Position,
 	limit int) (items []wire.Event, more bool, err error) {
 	items = []wire.Event{}
@@ -193,8 +193,8 @@ func eventsOf(row engine.Row, from stream.Position) ([]wire.Event, error) {
 	return list, nil
 }
 
-// toEvent converts an event without the token of a claim. A reader of the history must not be able
-// to report in a worker's name.
+// toEvent converts an event without the claim token. With the token, a reader could report in the
+// worker's name.
 func toEvent(at stream.Position, e *flow.Event) wire.Event {
 	return wire.Event{
 		ID: at.String(), Seq: at.Seq, Type: string(e.Type), At: wire.Millis(e.At), Place: render.ToPlace(e.Address()),
@@ -229,7 +229,8 @@ func (in *runsInput) wantsAll() bool {
 	return in.Scope == "" && in.Node == "" && in.Unit < 0 && len(in.State) == 0
 }
 
-// Limits of the search for one page of a history: parts that are read, and runs of each part.
+// partsLooked and the following bound the search for one page: the number of parts to read, and the
+// runs of each part.
 const (
 	partsLooked = 8
 	runsLooked  = 500
@@ -302,7 +303,7 @@ func (h *Handler) listWaits(ctx context.Context, in *struct{ catalog.TaskPath })
 	return &route.Response[wire.WaitReasons]{Body: answer}, nil
 }
 
-// describeStream adds the description of a stream, which the framework cannot derive.
+// describeStream adds the OpenAPI description of a stream, which the framework cannot derive.
 func (h *Handler) describeStream(path, text string, message func(huma.Registry) *huma.Schema) {
 	schemas := h.Router.API.OpenAPI().Components.Schemas
 	end := route.SchemaOf[wire.TaskEnd](schemas)

@@ -34,7 +34,7 @@ func (h *Handler) addLogRoutes(rt *route.Router) {
 		route.SchemaOf[wire.LogEntry])
 }
 
-// LogPick selects lines. Absent fields match everything.
+// LogPick selects lines. Absent fields do not filter.
 type LogPick struct {
 	catalog.TaskPath
 	Job     string `query:"job" maxLength:"20000" doc:"ID of the job."`
@@ -50,7 +50,7 @@ type logsInput struct {
 	Limit int    `query:"limit" minimum:"1" maximum:"5000" default:"1000" doc:"Maximum number of lines."`
 }
 
-// logReads bounds the reads of the store for one page, if few lines match.
+// logReads bounds the reads of the store for one page when few lines match.
 const logReads = 16
 
 func (h *Handler) listLogs(ctx context.Context, in *logsInput) (*route.Response[wire.Page[wire.LogEntry]], error) {
@@ -97,7 +97,8 @@ type streamLogsInput struct {
 	After       string `query:"after" maxLength:"40" doc:"Alternative to Last-Event-ID, for the first connection."`
 }
 
-// streamLogs returns an error before it starts the stream if there is no such task.
+// streamLogs answers with a stream of log lines. It returns an error before the stream starts if
+// the task does not exist.
 func (h *Handler) streamLogs(ctx context.Context, in *streamLogsInput) (*huma.StreamResponse, error) {
 	where, text := "query.after", in.After
 	if in.LastEventID != "" {
@@ -122,7 +123,7 @@ func (h *Handler) streamLogs(ctx context.Context, in *streamLogsInput) (*huma.St
 	}}, nil
 }
 
-// streamLogs sends lines until the task has ended or was deleted.
+// streamLogs sends log lines until the task has ended or was deleted.
 func (st *EventFeed) streamLogs(ctx context.Context, to stream.Listener, lines *logLines) error {
 	if err := to.Open(); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (st *EventFeed) streamLogs(ctx context.Context, to stream.Listener, lines *
 	return err
 }
 
-// logLines reads matching lines that follow a position.
+// logLines reads matching lines after a position.
 type logLines struct {
 	api.LogReader
 	pick LogPick
@@ -173,7 +174,7 @@ func (h *Handler) logLines(ctx context.Context, pick *LogPick, from stream.Posit
 	return &logLines{LogReader: api.LogReader{Store: h.Store, Filter: f}, pick: *pick, from: from}, nil
 }
 
-// matchingEntries returns the lines of parts that match.
+// matchingEntries returns the matching lines of parts.
 func (l *logLines) matchingEntries(parts []api.LogPart) (list []wire.LogEntry) {
 	for i := range parts {
 		p := &parts[i]
@@ -182,7 +183,7 @@ func (l *logLines) matchingEntries(parts []api.LogPart) (list []wire.LogEntry) {
 			continue
 		}
 		missing := p.Missing
-		if l.from.Covers(p.Number, 0) { // it was sent before
+		if l.from.Covers(p.Number, 0) { // the line was sent before
 			missing = persistence.LogSize{}
 		}
 		for n, said := range p.Lines {

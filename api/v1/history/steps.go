@@ -73,7 +73,7 @@ type VisitOf struct {
 	Visit int    `query:"visit" minimum:"0" doc:"Number of the visit; 0 = the newest one."`
 }
 
-// unitsOf returns the units of the visit.
+// unitsOf returns the units of a visit.
 func (h *Handler) unitsOf(ctx context.Context, in *VisitOf) (*flow.UnitList, error) {
 	list, err := h.Reader.Units(ctx, in.Task, flow.Address{Scope: in.Scope, Node: in.Step, Visit: in.Visit})
 	if flow.ErrorKindOf(err) == flow.NotFound {

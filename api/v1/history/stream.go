@@ -23,7 +23,8 @@ type streamInput struct {
 	After       string `query:"after" maxLength:"40" doc:"Alternative to Last-Event-ID, for the first connection."`
 }
 
-// streamTask returns an error before it starts the stream if there is no such task.
+// streamTask answers with a stream of events. It returns an error before the stream starts if the
+// task does not exist.
 func (h *Handler) streamTask(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
 	where, text := "query.after", in.After
 	if in.LastEventID != "" {
@@ -46,7 +47,7 @@ func (h *Handler) streamTask(ctx context.Context, in *streamInput) (*huma.Stream
 	}}, nil
 }
 
-// FeedSource holds what the feeds of a task read.
+// FeedSource holds the dependencies of a task's feeds.
 type FeedSource struct {
 	Store  api.Store
 	Reader api.Reader
@@ -54,17 +55,17 @@ type FeedSource struct {
 	Logger *slog.Logger
 }
 
-// EventFeed sends the events of a task, and its end.
+// EventFeed sends the events and the end of a task.
 type EventFeed struct {
 	Source *FeedSource
 	Task   string
 	From   stream.Position
 
-	inTrouble bool // whether the store does not answer
+	inTrouble bool // the store does not answer
 }
 
 // StreamEvents sends events until the task has ended. It continues while the store is unavailable,
-// because browsers do not reconnect to a server that answers with an error.
+// because browsers do not reconnect after an error response.
 func (st *EventFeed) StreamEvents(ctx context.Context, to stream.Listener) error {
 	if err := to.Open(); err != nil {
 		return err
@@ -93,7 +94,7 @@ func (st *EventFeed) StreamEvents(ctx context.Context, to stream.Listener) error
 	return err
 }
 
-// noteTrouble informs the client once that the store does not answer.
+// noteTrouble notifies the client that the store does not answer. It logs this once.
 func (st *EventFeed) noteTrouble(ctx context.Context, to stream.Listener, err error) error {
 	if !st.inTrouble {
 		st.inTrouble = true
@@ -102,8 +103,8 @@ func (st *EventFeed) noteTrouble(ctx context.Context, to stream.Listener, err er
 	return to.Note(stream.Trouble)
 }
 
-// noteTroubleUnlessDeleted returns a function that does the same. When the task was deleted or the
-// client is gone, it returns an error instead.
+// noteTroubleUnlessDeleted returns a function like noteTrouble, which returns an error if the task
+// was deleted or the client is gone.
 func (st *EventFeed) noteTroubleUnlessDeleted(ctx context.Context, to stream.Listener) func(error) error {
 	return func(err error) error {
 		if ctx.Err() != nil {
@@ -116,7 +117,7 @@ func (st *EventFeed) noteTroubleUnlessDeleted(ctx context.Context, to stream.Lis
 	}
 }
 
-// sendEnd sends how the task ended, if that is why there are no more events.
+// sendEnd sends the final state of the task if the task has ended.
 func (st *EventFeed) sendEnd(ctx context.Context, to stream.Listener, troubled func(error) error) error {
 	view, err := st.Source.Reader.View(ctx, st.Task)
 	for err != nil && !api.Missing(err) {
@@ -138,13 +139,12 @@ func (st *EventFeed) sendEnd(ctx context.Context, to stream.Listener, troubled f
 	return to.Send([]stream.Message{{Event: "end", Data: EncodeLine(&end)}})
 }
 
-// EncodeLine returns a value as JSON on one line. Marshaled JSON has line breaks only inside texts,
-// where they are escaped.
+// EncodeLine returns a value as JSON on one line.
 func EncodeLine(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil { // a bug of ours: every value passed here can be encoded
+	if err := enc.Encode(v); err != nil { // every value passed here can be encoded
 		panic(err)
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")

@@ -35,7 +35,7 @@ func (h *Handler) addStreamRoutes(rt *route.Router) {
 	h.describeValues()
 }
 
-// describeValues adds the description of a followed stream to that of a page.
+// describeValues adds the OpenAPI description of a followed stream.
 func (h *Handler) describeValues() {
 	schemas := h.Router.API.OpenAPI().Components.Schemas
 	h.Router.API.OpenAPI().Paths[streamPath].Get.Responses["200"] = &huma.Response{
@@ -73,7 +73,8 @@ type readStreamInput struct {
 	LastEventID string `header:"Last-Event-ID" maxLength:"40" doc:"Offset of the last received value; browsers send it automatically. It precedes from."`
 }
 
-// readStream returns an error before it starts the answer if there is no such task.
+// readStream answers with a page or a stream of values. It returns an error before the answer
+// starts if the task does not exist.
 func (h *Handler) readStream(ctx context.Context, in *readStreamInput) (*huma.StreamResponse, error) {
 	if in.LastEventID != "" {
 		last, err := strconv.ParseInt(in.LastEventID, 10, 64)
@@ -113,7 +114,7 @@ func (h *Handler) followStream(r *streamReader) *huma.StreamResponse {
 	}}
 }
 
-// streamValues sends values until the stream or the task has ended, or the task was deleted.
+// streamValues sends values until the stream or the task has ended or the task was deleted.
 func (st *EventFeed) streamValues(ctx context.Context, to stream.Listener, r *streamReader) error {
 	if err := to.Open(); err != nil {
 		return err
@@ -144,13 +145,13 @@ type streamReader struct {
 	store      api.Store
 	task, name string
 	next       int64  // offset of the next value
-	state      string // state of the task when the stream was over
+	state      string // state of the task when the stream ended
 }
 
-// streamRows is how many rows are read at once. A row has 1 MiB at most.
+// streamRows is the number of rows in one read. A row has at most 1 MiB.
 const streamRows = 8
 
-// readNext returns the values that follow, and moves on.
+// readNext returns the next values and advances.
 func (r *streamReader) readNext(ctx context.Context) (values []wire.StreamValue, more bool, err error) {
 	rows, err := r.store.ReadStream(ctx, persistence.StreamFilter{Task: r.task, Name: r.name, From: r.next, Limit: streamRows})
 	if err != nil {
@@ -167,7 +168,7 @@ func (r *streamReader) readNext(ctx context.Context) (values []wire.StreamValue,
 	return values, len(rows) == streamRows, nil
 }
 
-// isOver reports whether no value will follow: the stream or the task has ended.
+// isOver reports whether the stream or the task has ended, so that no value follows.
 func (r *streamReader) isOver(ctx context.Context) (bool, error) {
 	task, err := r.store.Task(ctx, r.task)
 	if err != nil {
@@ -182,7 +183,7 @@ func (r *streamReader) isOver(ctx context.Context) (bool, error) {
 	return err == nil && at >= 0 && sizes[at].Ended, err
 }
 
-// readPage returns a page. Whether the stream is over is read first, so that no value is missed.
+// readPage returns a page. It first reads whether the stream has ended, so that no value is missed.
 func (r *streamReader) readPage(ctx context.Context, limit int) (*wire.StreamPage, error) {
 	over, err := r.isOver(ctx)
 	if err != nil {
@@ -208,7 +209,7 @@ func (r *streamReader) readPage(ctx context.Context, limit int) (*wire.StreamPag
 	}
 }
 
-// valuesOf returns the values of a row from an offset on.
+// valuesOf returns the values of a row from an offset.
 func valuesOf(r *persistence.StreamRow, from int64) (values []wire.StreamValue, err error) {
 	list, err := r.Values()
 	if err != nil {

@@ -75,7 +75,7 @@ func millisOrNone(t time.Time) int64 {
 	return max(t.UnixMilli(), 1)
 }
 
-// toTimeline converts a timeline; its times are relative to base.
+// toTimeline converts a timeline. Its times are relative to base.
 func toTimeline(base, begun, ended int64, t timeline.Told) wire.Timeline {
 	after := func(at int64) int64 {
 		if at == 0 {
@@ -120,8 +120,8 @@ func toLane(l *timeline.LaneTold, after func(int64) int64, waits func([]timeline
 	return told
 }
 
-// readJournalFrom reads the rows after a row of a journal, in parts. It returns the last row that
-// it has read completely.
+// readJournalFrom reads the rows after a row of a journal, in parts. It returns the number of the
+// last row that was read completely.
 func (h *Handler) readJournalFrom(ctx context.Context, task string, after int64, event func(*flow.Event)) (int64, error) {
 	for {
 		rows, err := h.Store.Rows(ctx, task, after, part)

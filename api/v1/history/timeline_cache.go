@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	timelineBytes = 64 << 20 // bytes of cached timelines
+	timelineBytes = 64 << 20 // maximum bytes of cached timelines
 	timelinesKept = 100
-	timelinesRead = 2 // journals that are read at once
+	timelinesRead = 2 // maximum number of journals that are read at once
 )
 
 type timelineKey struct {
 	task    string
-	created int64 // a later task may have the same id
+	created int64 // creation time of the task, because a later task may have the same id
 	scope   string
 }
 
-// keptTimeline is a timeline that was read up to a row and can continue from there.
+// keptTimeline is a cached timeline up to a row. Later reads continue from that row.
 type keptTimeline struct {
 	key   timelineKey
 	turn  chan struct{}
 	t     *timeline.Timeline
 	seq   int64
-	bytes int // that the cache counts for it
+	bytes int // bytes that count for this timeline
 }
 
-// timelineCache holds the timelines that were read last.
+// timelineCache caches recently read timelines.
 type timelineCache struct {
 	mu    sync.Mutex
 	all   map[timelineKey]*keptTimeline
@@ -43,8 +43,8 @@ func newTimelines() *timelineCache {
 	return &timelineCache{all: map[timelineKey]*keptTimeline{}, turns: semaphore.NewWeighted(timelinesRead)}
 }
 
-// findOrCreate returns the cache entry of a timeline. If there are too many entries, all are
-// dropped: their next readers pay for reading the journal again.
+// findOrCreate returns the cache entry of a timeline. If there are too many entries, it drops all
+// of them.
 func (k *timelineCache) findOrCreate(key timelineKey, plan *flow.Plan) *keptTimeline {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,8 +60,8 @@ func (k *timelineCache) findOrCreate(key timelineKey, plan *flow.Plan) *keptTime
 	return kept
 }
 
-// useExclusively runs a function while no other caller uses the timeline. If the cache takes too
-// much memory, all other entries are dropped.
+// useExclusively runs a function while no other caller uses the timeline. If the cache is too
+// large, it drops all other entries.
 func (k *timelineCache) useExclusively(ctx context.Context, kept *keptTimeline, what func() error) error {
 	select {
 	case kept.turn <- struct{}{}:

@@ -83,7 +83,7 @@ func (h *Handler) streamValue(ctx context.Context, in *valueInput) (*huma.Stream
 	}}, nil
 }
 
-// streamedValue is a value that is sent while it is read, and the error that stopped it.
+// streamedValue is a value that is sent while it is being read. err is the error that stopped it.
 type streamedValue struct {
 	*payload.Reader
 	err error
@@ -167,7 +167,7 @@ func selectValue(of string, input, output, details json.RawMessage) json.RawMess
 	return details
 }
 
-// outputOfStep finds the output of a visit among the steps of a scope.
+// outputOfStep returns the output of a visit of a step.
 func (h *Handler) outputOfStep(ctx context.Context, in *valueInput) (json.RawMessage, error) {
 	q := flow.StepQuery{Scope: in.Scope, Node: in.Step, Most: 100, Bytes: pageBytes}
 	var found *flow.StepView
@@ -197,11 +197,11 @@ func (h *Handler) outputOfStep(ctx context.Context, in *valueInput) (json.RawMes
 
 var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// checkedBytes is the size up to which all references in a value are checked before it is sent.
-// References in larger values are checked while they are read.
+// checkedBytes is the size up to which all references in a value are checked before the answer
+// begins. References in larger values are checked during the answer.
 const checkedBytes = 64 << 20
 
-// pointedAt returns the part of a value that a JSON pointer selects.
+// pointedAt returns the part of a value at a JSON pointer.
 func (h *Handler) pointedAt(value json.RawMessage, pointer string) (json.RawMessage, error) {
 	if pointer == "" {
 		return value, nil

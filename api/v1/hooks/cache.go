@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// mostCompiled is the number of compiled hooks that are cached.
+// mostCompiled is the maximum number of cached hooks.
 const mostCompiled = 200
 
-// compiledHooks caches compiled hooks. Compiling one takes more processor time than the rest of a
+// compiledHooks caches compiled hooks, because compilation takes more time than the rest of a
 // delivery.
 type compiledHooks struct {
 	mu     sync.Mutex
@@ -23,7 +23,7 @@ type compiledHook struct {
 	hook     *hook.Hook
 }
 
-// compileHook returns the compiled hook, and compiles it only if its settings have changed.
+// compileHook returns the compiled hook. It compiles the hook only if its settings have changed.
 func (c *compiledHooks) compileHook(h *persistence.Hook) (*hook.Hook, error) {
 	settings := string(h.Settings)
 	if known, ok := c.findHook(h.Name); ok && known.settings == settings {

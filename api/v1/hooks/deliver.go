@@ -23,15 +23,16 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Deliveries need no token; their signature is the permission. So nothing in a body is used before
-// the signature is checked. A sender that cannot sign learns nothing, not even which hooks exist.
+// Deliveries need no token, because they are signed. Nothing in a body is used before the signature
+// is checked. A sender without a valid signature learns nothing, not even which hooks exist.
 
 const deliveryPath = "/v1/hooks/{hook}"
 
-// maxDelivery is the greatest size of a delivery in bytes. The sender is unknown while it is read.
+// maxDelivery is the maximum size of a delivery in bytes. It is small, because the sender is
+// unknown until the whole body is read.
 const maxDelivery = 1 << 20
 
-// MountDeliveries adds the route that accepts a signature instead of a token.
+// MountDeliveries adds the route that accepts a signature in place of a token.
 func (hh *Handler) MountDeliveries(shell *api.Server) {
 	shell.MountOpen("POST "+deliveryPath, shell.FromOutside(hh.Router, maxDelivery))
 }
@@ -77,7 +78,7 @@ func (hh *Handler) handleDelivery(w http.ResponseWriter, r *http.Request) {
 }
 
 func (hh *Handler) acceptDelivery(w http.ResponseWriter, r *http.Request) (*wire.HookDelivery, error) {
-	// the original request, with its Content-Type
+	// the original request, which still has its Content-Type
 	sent := route.ExchangeOf(r.Context()).Request
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDelivery))
 	if err != nil {
@@ -114,7 +115,7 @@ func (hh *Handler) acceptDelivery(w http.ResponseWriter, r *http.Request) (*wire
 		At: now.UnixMilli(), Until: signed.Until(now).UnixMilli()})
 }
 
-// bodyReadError converts an error of reading a body.
+// bodyReadError converts an error from reading a body.
 func bodyReadError(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
@@ -131,8 +132,8 @@ func lowerHeaderNames(header http.Header) map[string][]string {
 	return names
 }
 
-// signedFor returns the hook that a delivery is signed for. All senders without a valid secret get
-// the same answer.
+// signedFor returns the hook whose secret has signed a delivery. All other senders get the same
+// error.
 func (hh *Handler) signedFor(r *http.Request, name string, text []byte) (*persistence.Hook, *hook.Signed, error) {
 	h, err := hh.Store.Hook(r.Context(), name)
 	if err != nil && !api.Missing(err) {
@@ -140,7 +141,7 @@ func (hh *Handler) signedFor(r *http.Request, name string, text []byte) (*persis
 	}
 	if h == nil {
 		var nobody *hook.Signed
-		nobody.By("", text) // takes as long as a known hook
+		nobody.By("", text) // takes as long as the check for a known hook
 		return nil, nil, hh.refuseUnsigned(r, "a delivery to a hook that is not there")
 	}
 	var settings hook.Settings
@@ -170,7 +171,7 @@ func (hh *Handler) signedFor(r *http.Request, name string, text []byte) (*persis
 	return h, signed, nil
 }
 
-// refuseUnsigned returns the same error for every unsigned delivery, and logs the reason.
+// refuseUnsigned logs the reason, and returns the same error for every unsigned delivery.
 func (hh *Handler) refuseUnsigned(r *http.Request, why string) error {
 	hh.logRefusal(r, why)
 	return &route.LocatedError{Where: "path.hook", Hint: "check the name of the hook, its secret, and how the delivery is signed",
@@ -178,7 +179,7 @@ func (hh *Handler) refuseUnsigned(r *http.Request, why string) error {
 			Text: "there is no such hook, or the delivery is not signed with its secret"}}
 }
 
-// logRefusal logs a reason once per host. A reason contains no text of the sender.
+// logRefusal logs a reason once per host. A reason must contain no text from the sender.
 func (hh *Handler) logRefusal(r *http.Request, why string) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -189,7 +190,7 @@ func (hh *Handler) logRefusal(r *http.Request, why string) {
 	}
 }
 
-// deliverOnce carries out a delivery unless that was done before.
+// deliverOnce carries out a delivery, unless it was carried out before.
 func (hh *Handler) deliverOnce(ctx context.Context, h *hook.Hook, act *hook.Act,
 	done *wire.HookDelivery, d persistence.Delivery) (*wire.HookDelivery, error) {
 	known, err := hh.Store.BeginDelivery(ctx, d)
@@ -218,13 +219,13 @@ func (hh *Handler) deliverOnce(ctx context.Context, h *hook.Hook, act *hook.Act,
 	if err == nil {
 		err = hh.Store.EndDelivery(ctx, d.Hook, d.ID, text)
 	}
-	if err != nil { // it was carried out: if it is sent again, the task recognizes it
+	if err != nil { // the delivery was carried out; the task recognizes a repetition
 		hh.Logger.Warn("storing the result of a delivery failed", "hook", d.Hook, "delivery", d.ID, "error", err)
 	}
 	return done, nil
 }
 
-// startBy starts the task of a delivery.
+// startBy starts the task for a delivery.
 func (hh *Handler) startBy(ctx context.Context, h *hook.Hook, act *hook.Act, done *wire.HookDelivery) error {
 	if err := tasks.CheckLabels(act.Labels); err != nil {
 		return err
@@ -240,7 +241,7 @@ func (hh *Handler) startBy(ctx context.Context, h *hook.Hook, act *hook.Act, don
 	n := engine.NewTask{VersionID: v.ID, Newest: h.Version == 0, Params: act.Params, Labels: act.Labels, Key: act.Key}
 	task, err := hh.Engine.StartTask(ctx, n)
 	if flow.ErrorKindOf(err) == flow.Conflict && act.Key == hook.StartKey(done.Hook, done.Delivery) {
-		// The same delivery started the task before the hook was changed.
+		// An earlier try of the delivery started the task before the hook was changed.
 		done.Task, err = n.TaskID(f.ID)
 		return err
 	}

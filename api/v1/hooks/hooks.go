@@ -24,7 +24,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Routes to manage hooks. Deliveries to them are handled in deliver.go.
+// This file has the routes that manage hooks. Deliveries are in deliver.go.
 
 // Handler serves hooks and the deliveries to them.
 type Handler struct {
@@ -36,7 +36,7 @@ type Handler struct {
 	Engine   engine.Engine
 	Logger   *slog.Logger
 	hooks    compiledHooks
-	refusals bounded.Once // reasons for which deliveries were rejected
+	refusals bounded.Once // logged reasons of rejected deliveries
 }
 
 // AddRoutes adds the routes of the handler.
@@ -147,11 +147,12 @@ func (hh *Handler) setHook(ctx context.Context, in *setHookInput) (*route.Status
 	return nil, flow.Errorf(flow.Busy, "too many requests change the hook %s at once: try again", in.Hook)
 }
 
-// hookTries is the number of attempts to change a hook while other callers change it.
+// hookTries is how often a change of a hook is tried when other callers change the hook
+// concurrently.
 const hookTries = 10
 
-// putHook changes a hook as it is now. It returns ErrStale if the hook has changed since it was
-// read, or since the revision that was sent.
+// putHook applies a change to the stored hook. It returns ErrStale if the hook has changed since it
+// was read, or since the revision in the request.
 func (hh *Handler) putHook(ctx context.Context, in *setHookInput, settings []byte) (h *persistence.Hook, made string, err error) {
 	h, err = hh.Store.Hook(ctx, in.Hook)
 	now := hh.Engine.Now().UnixMilli()
@@ -177,7 +178,7 @@ func newRevisionConflict() error {
 		Err: flow.Errorf(flow.Conflict, "another request has changed the hook")}
 }
 
-// checkHook rejects settings that no delivery could use.
+// checkHook compiles settings and rejects those that no delivery could use.
 func (hh *Handler) checkHook(ctx context.Context, in *wire.HookSettings) ([]byte, error) {
 	settings := hook.Settings(in.HookSpec)
 	compiled, err := hook.Compile(settings)
@@ -197,7 +198,7 @@ func (hh *Handler) checkHook(ctx context.Context, in *wire.HookSettings) ([]byte
 	return settings.JSON()
 }
 
-// checkHookFlow checks that the flow exists and accepts the params that the hook starts it with.
+// checkHookFlow checks that the flow exists and accepts the params of the hook.
 func (hh *Handler) checkHookFlow(ctx context.Context, h *hook.Hook) error {
 	f, err := hh.Catalog.FindFlow(ctx, "body.flow", h.Flow)
 	if err != nil || h.Signal != "" {
@@ -217,8 +218,8 @@ func (hh *Handler) checkHookFlow(ctx context.Context, h *hook.Hook) error {
 	return nil
 }
 
-// secretsOf returns the secrets of a hook after a change, and the generated one, if any. At most
-// two are valid.
+// secretsOf returns the secrets of a hook after a change, and the generated secret, if any. At most
+// two secrets are valid.
 func secretsOf(before []persistence.HookSecret, in *wire.HookSettings, now int64) (after []persistence.HookSecret, made string, err error) {
 	text := in.Secret
 	if in.NewSecret || text == "" && len(before) == 0 {

@@ -13,12 +13,12 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// Values selects how much of the values of users is included.
+// Values selects the form of the values of users in an answer.
 type Values struct {
 	Values string `query:"values" enum:"full,preview,none" default:"full" doc:"Form of the values. full: complete. preview: {bytes, value}, or {bytes, preview, truncated} with the first part of a value over 2 KiB. none: {bytes}. /v1/tasks/{task}/value returns a complete one."`
 }
 
-// Limits of previews in bytes: of each value, and of all of shared together.
+// These are the limits of previews in bytes: of each value, and of all values of shared.
 const (
 	previewBytes  = 2 << 10
 	sharedPreview = 64 << 10
@@ -37,8 +37,8 @@ func (v *Values) CutValues(p *payload.Store, values ...*json.RawMessage) {
 	}
 }
 
-// previewValue returns the beginning of a value. It reads no more than that of a value in the
-// payload store. If the value cannot be read, the preview shows the reason.
+// previewValue returns the preview of a value. It only reads the beginning of a value in the
+// payload store. If the value cannot be read, the preview contains the reason.
 func (v *Values) previewValue(p *payload.Store, value json.RawMessage, most int) json.RawMessage {
 	size := p.Size(value)
 	b := strconv.AppendInt([]byte(`{"bytes":`), int64(size), 10)
@@ -64,13 +64,13 @@ func (v *Values) previewValue(p *payload.Store, value json.RawMessage, most int)
 	return append(b, '}')
 }
 
-// CutTask replaces the values of a task.
+// CutTask replaces the values of a task by previews.
 func (v *Values) CutTask(p *payload.Store, t *wire.Task) {
 	if v.Values == "full" || v.Values == "" {
 		return
 	}
 	v.CutValues(p, &t.Params, &t.Result)
-	// the state's own map is not changed
+	// a copy, because the map belongs to the state
 	shared, room := make(map[string]json.RawMessage, len(t.Shared)), sharedPreview
 	for _, key := range slices.Sorted(maps.Keys(t.Shared)) {
 		shared[key] = v.previewValue(p, t.Shared[key], min(previewBytes, room))
@@ -80,7 +80,7 @@ func (v *Values) CutTask(p *payload.Store, t *wire.Task) {
 	v.CutSteps(p, t.Active)
 }
 
-// CutSteps replaces the values of steps.
+// CutSteps replaces the values of steps by previews.
 func (v *Values) CutSteps(p *payload.Store, steps []wire.Step) {
 	for i := range steps {
 		v.CutValues(p, &steps[i].Output, &steps[i].Details)

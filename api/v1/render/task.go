@@ -1,4 +1,4 @@
-// Package render converts stored tasks to answers, with the values of users in full or as previews.
+// Package render converts stored tasks to answers. Values of users are complete or previews.
 package render
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// ToSummary converts the row of a task.
+// ToSummary converts a task row to a summary.
 func ToSummary(t *persistence.TaskRow) wire.TaskSummary {
 	s := wire.TaskSummary{
 		ID: t.ID, Flow: cmp.Or(t.FlowSlug, t.FlowID), FlowName: t.FlowName, Version: t.VersionNumber, VersionID: t.VersionID,
@@ -31,8 +31,8 @@ func toWaits(kinds flow.WaitKinds, first *flow.Awaited) ([]string, *wire.TaskWai
 		WaitingSince: wire.Millis(first.Since), Deadline: wire.Millis(first.Due)}
 }
 
-// ToTask converts a task. Everything that changes comes from the journal, because the row may be a
-// second behind.
+// ToTask converts a task. Changing fields come from the journal, because the row may be a second
+// old.
 func ToTask(v *persistence.View) wire.Task {
 	state := v.State
 	t := wire.Task{TaskSummary: ToSummary(&v.TaskRow), Seq: v.Seq, Active: activeSteps(v.ID, state),
@@ -67,7 +67,7 @@ func orEmpty(shared map[string]json.RawMessage) map[string]json.RawMessage {
 	return shared
 }
 
-// namedSteps is the greatest number of steps under way in a task's answer.
+// namedSteps is the maximum number of active steps in a task's answer.
 const namedSteps = 100
 
 func activeSteps(task string, s *flow.State) []wire.Step {

@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Paging holds the parameters of every list.
+// Paging holds the parameters that all lists have.
 type Paging struct {
 	Cursor string `query:"cursor" maxLength:"1000" doc:"Value of next in the previous page; absent for the first page."`
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of items."`
 }
 
-// Cursor is a position in a list: the number it is sorted by, and a name that orders equal
-// numbers. Clients send it back unchanged.
+// Cursor is a position in a list: a sort number, and a name that orders equal numbers. Clients
+// return it unchanged.
 type Cursor struct {
 	At   int64
 	Name string
@@ -67,7 +67,7 @@ func noCursor() error {
 		"the cursor is not one that the server returned")
 }
 
-// CutPage returns one page of a list that may have one more item, and reports whether it has.
+// CutPage returns at most limit items of a list, and reports whether the list has more.
 func CutPage[T any](list []T, limit int) (page []T, more bool) {
 	if len(list) > limit {
 		return list[:limit], true

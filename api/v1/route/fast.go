@@ -9,19 +9,19 @@ import (
 	experimental "github.com/go-json-experiment/json"
 )
 
-// Starts, polls and reports arrive by the thousand per second, and the framework decodes each body
-// twice: once to compare it with its schema. So a request that is plainly valid is served without
-// the framework. Any other request goes to the framework, which reports the faults.
+// Starts, polls and reports arrive by the thousand per second. The framework decodes each body
+// twice, once to compare it with its schema. So a request that is clearly valid is served without
+// the framework. All others go to the framework, which reports faults.
 
-// fastBody is the greatest size of a body that is read here.
+// fastBody is the maximum size of a body for a fast route.
 const fastBody = 256 << 10
 
-// asDescribed reads a body as strictly as its schema does: only known names, in the exact case.
+// asDescribed decodes a body as strictly as its schema: only known names, in the exact case.
 var asDescribed = experimental.JoinOptions(asEncodingJSON, experimental.RejectUnknownMembers(true),
 	experimental.MatchCaseInsensitiveNames(false))
 
-// RegisterFast adds a fast route beside the framework's. read fills an input from a request and its
-// body, and reports whether it satisfies the whole schema.
+// RegisterFast adds a fast route in front of the framework's route. read decodes an input, and
+// reports whether the input satisfies the whole schema.
 func RegisterFast[I, O any](rt *Router, pattern, id string, read func(*http.Request, []byte,
 	*I) bool, handle func(context.Context, *I) (*O, error), answer func(*O) (status int, body any)) {
 	rt.fast.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -31,12 +31,12 @@ func RegisterFast[I, O any](rt *Router, pattern, id string, read func(*http.Requ
 		}
 		body, err := io.ReadAll(r.Body)
 		in := new(I)
-		// few fields allow null
+		// few fields allow null, so the framework decides
 		if err != nil || bytes.Contains(body, []byte("null")) || !read(r, body, in) {
 			r.Body = struct {
 				io.Reader
 				io.Closer
-				// a read error is returned again
+				// a read error is returned again to the framework
 			}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 			rt.Mux.ServeHTTP(w, r)
 			return
@@ -56,14 +56,14 @@ func RegisterFast[I, O any](rt *Router, pattern, id string, read func(*http.Requ
 	})
 }
 
-// isPlain reports whether a request is an ordinary one: its body is JSON, and it accepts JSON.
+// isPlain reports whether a request has a JSON body without a query and accepts JSON.
 func isPlain(r *http.Request) bool {
 	kind, takes := r.Header.Get("Content-Type"), r.Header.Get("Accept")
 	return r.ContentLength > 0 && r.ContentLength <= fastBody && r.URL.RawQuery == "" && (kind == "" || kind == "application/json") &&
 		(takes == "" || takes == "*/*" || takes == "application/json")
 }
 
-// DecodeDescribed decodes a body as strictly as its schema does, and reports whether it succeeded.
+// DecodeDescribed decodes a body as strictly as its schema, and reports whether it succeeded.
 func DecodeDescribed(body []byte, to any) bool {
 	return experimental.Unmarshal(body, to, asDescribed) == nil
 }

@@ -15,26 +15,25 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// bodyFormat returns the format that reads and writes bodies. It leaves the values of users
-// unchanged.
+// bodyFormat returns the format for bodies. It keeps the values of users unchanged.
 func (u userValues) bodyFormat() huma.Format {
 	return huma.Format{Marshal: marshalBody, Unmarshal: u.unmarshalFast}
 }
 
 func marshalBody(w io.Writer, v any) error {
 	err := printer.JSON(w, v, "\n")
-	// an error would make the framework panic, and no client is left to read it
+	// an error would make the framework panic
 	if errors.Is(err, printer.ErrGone) {
 		return nil
 	}
-	// a referenced value was just deleted; half an answer must not look complete
+	// a referenced value was deleted meanwhile, and half an answer must not look complete
 	if err != nil && payload.Of(w) != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return err
 }
 
-// checkPayloads checks that the values which an answer refers to exist.
+// checkPayloads checks that the referenced values of an answer exist.
 func (rt *Router) checkPayloads(answer any) error {
 	told := reflect.Indirect(reflect.ValueOf(answer))
 	if rt.payloads == nil || told.Kind() != reflect.Struct {
@@ -56,8 +55,8 @@ func unmarshalBody(b []byte, to any) error {
 	return err
 }
 
-// looselyInto decodes a body for the comparison with its schema. JSON allows numbers that no float
-// holds, and they are valid in values of users, so the largest float represents them here.
+// looselyInto decodes a body for the comparison with its schema. Numbers that no float can hold
+// become the largest float, because they are valid in values of users.
 func looselyInto(to *any, b []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.UseNumber()

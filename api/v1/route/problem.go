@@ -23,7 +23,7 @@ import (
 
 const problemType = "application/problem+json"
 
-// Problem is a wire.Problem in the form that the framework needs.
+// Problem is a wire.Problem that implements the framework's interfaces.
 type Problem struct {
 	wire.Problem
 }
@@ -41,7 +41,7 @@ func (p *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// LocatedError is an error with the part of a request it refers to, and advice.
+// LocatedError is an error with its place in the request and advice.
 type LocatedError struct {
 	Where, Hint string
 	Err         error
@@ -50,7 +50,7 @@ type LocatedError struct {
 func (l *LocatedError) Error() string { return l.Where + ": " + l.Err.Error() }
 func (l *LocatedError) Unwrap() error { return l.Err }
 
-// LocateError adds the part of the request that an error refers to.
+// LocateError adds the place in the request to an error; nil stays nil.
 func LocateError(where string, err error) error {
 	if err == nil {
 		return nil
@@ -58,17 +58,17 @@ func LocateError(where string, err error) error {
 	return &LocatedError{Where: where, Err: err}
 }
 
-// NewInvalidError returns an error that rejects a part of the request.
+// NewInvalidError returns an error of the kind flow.Invalid for a place in the request.
 func NewInvalidError(where, hint, format string, args ...any) error {
 	return &LocatedError{Where: where, Hint: hint, Err: flow.Errorf(flow.Invalid, format, args...)}
 }
 
-// NewNotFoundError returns an error for an object that the request names and that does not exist.
+// NewNotFoundError returns an error of the kind flow.NotFound for a place in the request.
 func NewNotFoundError(where, hint, format string, args ...any) error {
 	return &LocatedError{Where: where, Hint: hint, Err: flow.Errorf(flow.NotFound, format, args...)}
 }
 
-// ToProblem converts an error to an answer.
+// ToProblem converts an error to an answer, and logs internal errors.
 func (rt *Router) ToProblem(ctx context.Context, err error) *Problem {
 	err = api.Cause(ctx, err)
 	v := api.Judge(err)
@@ -100,7 +100,7 @@ func (rt *Router) ToProblem(ctx context.Context, err error) *Problem {
 	if errors.As(err, &timetable) {
 		p.Errors = scheduleFaults(timetable)
 	}
-	if v.Log && ctx.Err() == nil { // otherwise the client has gone
+	if v.Log && ctx.Err() == nil { // if ctx has ended, the client has gone
 		rt.logger.ErrorContext(ctx, "request failed", "error", err, "request", p.RequestID)
 	}
 	if v.Denied {
@@ -109,7 +109,7 @@ func (rt *Router) ToProblem(ctx context.Context, err error) *Problem {
 	return p.AddExplanation()
 }
 
-// toFaults converts input errors; each place becomes a reference into the request.
+// toFaults converts input errors. The place of each refers to the request.
 func toFaults(problems types.Problems) []wire.FieldError {
 	faults := make([]wire.FieldError, len(problems))
 	for i, p := range problems {
@@ -118,7 +118,7 @@ func toFaults(problems types.Problems) []wire.FieldError {
 	return faults
 }
 
-// hookFaults returns the wrong settings of a hook; nil if it is only one.
+// hookFaults returns the wrong settings of a hook; nil if there is only one.
 func hookFaults(problems hook.Problems) (faults []wire.FieldError) {
 	if len(problems) == 1 {
 		return nil
@@ -129,7 +129,7 @@ func hookFaults(problems hook.Problems) (faults []wire.FieldError) {
 	return faults
 }
 
-// scheduleFaults returns the wrong fields of a schedule; nil if it is only one.
+// scheduleFaults returns the wrong fields of a schedule; nil if there is only one.
 func scheduleFaults(faults schedule.Faults) (list []wire.FieldError) {
 	if len(faults) == 1 {
 		return nil
@@ -140,20 +140,20 @@ func scheduleFaults(faults schedule.Faults) (list []wire.FieldError) {
 	return list
 }
 
-// AddExplanation completes a problem by its status and its code.
+// AddExplanation sets the texts of a problem that follow from its status and code.
 func (p *Problem) AddExplanation() *Problem {
 	p.Title = http.StatusText(p.Status)
 	p.Explain()
 	return p
 }
 
-// ProblemResponse returns the description of every answer that is no success.
+// ProblemResponse returns the OpenAPI description of error answers.
 func (rt *Router) ProblemResponse() *huma.Response {
 	schema := rt.API.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "")
 	return &huma.Response{Description: "Problem", Content: map[string]*huma.MediaType{problemType: {Schema: schema}}}
 }
 
-// noRoute answers requests without a route: 405 if another method would match.
+// noRoute answers requests without a route, with 405 if another method would match.
 func (rt *Router) noRoute(w http.ResponseWriter, r *http.Request) {
 	p := &Problem{wire.Problem{Status: http.StatusNotFound, Code: string(flow.NotFound), RequestID: api.RequestID(r.Context()),
 		Message: "there is no such route", Field: "path", Hint: "/v1/docs lists all routes"}}
@@ -174,12 +174,12 @@ func (p *Problem) Send(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer
 }
 
-// FormError is the error for a value that does not fit the form of an approval.
+// FormError is the error for a value that does not fit an approval's form.
 type FormError struct{ Problems types.Problems }
 
 func (e *FormError) Error() string { return e.Problems.Error() }
 
-// ListFaults returns the faults with their places in the request.
+// ListFaults returns the faults of the value with their places in the request.
 func (e *FormError) ListFaults() (list []wire.FieldError) {
 	for _, p := range e.Problems {
 		list = append(list, wire.FieldError{Message: p.Msg, Field: strings.Replace(p.Where(), "$params", "body.value", 1)})
@@ -187,7 +187,7 @@ func (e *FormError) ListFaults() (list []wire.FieldError) {
 	return list
 }
 
-// RelocateError changes the place of an error about a parameter of a query.
+// RelocateError changes the place of an error from a query parameter to a place below what.
 func RelocateError(err error, what string) error {
 	var l *LocatedError
 	if !errors.As(err, &l) {

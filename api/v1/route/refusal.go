@@ -14,19 +14,19 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// The framework builds its own error for a request that does not match its schema, and the
-// functions for that are global variables of the program. They are left unchanged: the error is
-// converted to a problem when it is answered.
+// The framework builds its own error for a request that does not match its schema. Its hooks for
+// that are global variables, which stay unchanged. Instead, the error is converted to a problem
+// when it is answered.
 
-// humaContext is an alias, because an embedded Context would collide with its own method Context.
+// humaContext is an alias, because an embedded Context would conflict with the method Context.
 type humaContext = huma.Context
 
-// checkedContext is the framework's view of a request. It records whether the body was too large,
-// and the status of a refusal.
+// checkedContext is the framework's context of a request. It also records whether the body was too
+// large, and the status of a refusal.
 type checkedContext struct {
 	humaContext
-	tooLarge bool // whether the body was too large
-	status   int  // of the refusal; 0 if there is none
+	tooLarge bool // the body was too large
+	status   int  // status of the refusal; 0 if there is none
 }
 
 // knowRefusals wraps the context of each request in a checkedContext.
@@ -43,7 +43,7 @@ func (c *checkedContext) SetStatus(status int) {
 
 func (c *checkedContext) BodyReader() io.Reader { return &checkedBody{c.humaContext.BodyReader(), c} }
 
-// checkedBody records that a body was cut because it is too large.
+// checkedBody records whether a body exceeded its limit.
 type checkedBody struct {
 	io.Reader
 	of *checkedContext
@@ -69,7 +69,7 @@ func transformRefusal(ctx huma.Context, _ string, answer any) (any, error) {
 	return p, nil
 }
 
-// toRefusal returns the answer to a request that does not match its schema.
+// toRefusal returns the problem for a request that does not match its schema.
 func toRefusal(ctx huma.Context, e *huma.ErrorModel) *Problem {
 	p := &Problem{wire.Problem{Status: e.Status, Code: string(flow.Invalid), Message: e.Detail, RequestID: api.RequestID(ctx.Context())}}
 	for _, detail := range e.Errors {
@@ -79,7 +79,7 @@ func toRefusal(ctx huma.Context, e *huma.ErrorModel) *Problem {
 	if c, ok := ctx.(*checkedContext); ok && c.tooLarge {
 		p.Status = http.StatusRequestEntityTooLarge
 	}
-	if p.Status == http.StatusInternalServerError { // a body that broke off has no faulty parts
+	if p.Status == http.StatusInternalServerError { // an incomplete body has no faulty parts
 		p.Errors = nil
 	}
 	if len(p.Errors) > 0 {
@@ -92,7 +92,8 @@ func toRefusal(ctx huma.Context, e *huma.ErrorModel) *Problem {
 	return p.AddExplanation()
 }
 
-// normalizeStatus sets the status: a request that does not match its schema is a bad request.
+// normalizeStatus sets the status and the text of a framework error. A request that does not match
+// its schema becomes 400.
 func (p *Problem) normalizeStatus() {
 	switch p.Status {
 	case http.StatusUnprocessableEntity:
@@ -104,7 +105,7 @@ func (p *Problem) normalizeStatus() {
 		p.Message, p.Field, p.Hint = "the body has an unsupported type", "header.Content-Type", "send application/json"
 	case http.StatusRequestTimeout:
 		p.Field, p.Hint = "body", "send the body faster"
-	case http.StatusInternalServerError: // the body broke off
+	case http.StatusInternalServerError: // the body was incomplete
 		p.Status, p.Field, p.Hint = http.StatusBadRequest, "body", "send the whole body"
 	}
 	if p.Hint == "" {
@@ -112,7 +113,7 @@ func (p *Problem) normalizeStatus() {
 	}
 }
 
-// faultOf describes a fault without repeating the sent value, which may be long or a secret.
+// faultOf describes a fault without the sent value, which may be long or secret.
 func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.FieldError {
 	f := wire.FieldError{Message: e.Message, Field: e.Location}
 	switch {
@@ -120,9 +121,9 @@ func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.FieldError {
 		f.Hint = "known are: " + strings.Join(queryOf(op), ", ")
 	case e.Message == "unexpected property":
 		f.Message, f.Hint = "there is no such field", "correct its name or remove it"
-	case strings.HasPrefix(e.Message, "invalid date/time"): // the original message uses terms of Go
+	case strings.HasPrefix(e.Message, "invalid date/time"): // the original is about Go's time format
 		f.Message, f.Hint = "this is not a time", "send one as in RFC 3339, with its zone: 2026-01-31T15:04:05Z"
-	// the original message contains the sent value and a Go type
+	// the original message has the sent value and a Go type
 	case strings.HasPrefix(e.Message, notThatNumber):
 		f.Message, f.Hint = "the number is too large, or not a whole number",
 			"send a whole number of at most 18 digits, without a decimal point or an exponent"
@@ -133,13 +134,13 @@ func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.FieldError {
 	return f
 }
 
-// notThatNumber is the beginning of the decoder's message for a number that does not fit its field.
-// The schema treats numbers as floats, so it accepted the number.
+// notThatNumber begins the decoder's message for a number that does not fit its field. The schema
+// accepts such numbers, because it treats them as floats.
 const notThatNumber = "json: cannot unmarshal number "
 
-// fieldOf returns the field of the body that a decoder's message names, such as .filter.version of
-// "… into Go struct field TaskFilter.filter.version of type int". It drops the names of structs,
-// which begin with capital letters.
+// fieldOf returns the field in a decoder's message, such as .filter.version of "… into Go struct
+// field TaskFilter.filter.version of type int". It drops names of structs, which begin with capital
+// letters.
 func fieldOf(message string) (path string) {
 	_, spot, _ := strings.Cut(message, " into Go struct field ")
 	spot, _, _ = strings.Cut(spot, " of type ")
@@ -164,7 +165,7 @@ func queryOf(op *huma.Operation) []string {
 	return names
 }
 
-// neverNull marks all lists of the description as not nullable.
+// neverNull marks all lists in the description as not nullable.
 func neverNull(o *huma.OpenAPI) {
 	for _, s := range o.Components.Schemas.Map() {
 		listsNeverNull(s)

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-engine/troupe/api"
 )
 
-// roles holds the roles that may call an operation, by its id. Operations without an entry are for
-// admins.
+// roles holds the roles that may call an operation, by operation id. Operations without an entry
+// are for admins.
 var roles = map[string]api.Need{
 	"get-identity": api.ForAll,
 	"get-info":     api.ForAll,
@@ -36,7 +36,7 @@ var roles = map[string]api.Need{
 	"publish-named-flow":  api.ForAuthors,
 	"publish-flow":        api.ForAuthors,
 	"delete-flow":         api.ForAuthors,
-	"try-definition":      api.ForAuthors, // it runs a definition that is not published
+	"try-definition":      api.ForAuthors, // runs an unpublished definition
 
 	"list-schedules":    api.ForViewers,
 	"get-schedule":      api.ForViewers,
@@ -82,9 +82,9 @@ var roles = map[string]api.Need{
 	"list-approvals":  api.ForViewers,
 	"get-approval":    api.ForViewers,
 	"answer-approval": api.ForApprovers,
-	"link-approval":   api.ForApprovers, // a caller that may answer may delegate the answer
+	"link-approval":   api.ForApprovers, // an approver may delegate the answer
 
-	"signal-task":   api.ForApprovers, // in a flow without approvals, an answer is a signal
+	"signal-task":   api.ForApprovers, // in a flow without approvals, people answer by signals
 	"start-task":    api.ForOperators,
 	"start-tasks":   api.ForOperators,
 	"append-units":  api.ForOperators,
@@ -124,15 +124,13 @@ var roles = map[string]api.Need{
 	"delete-token": api.ForAdmins,
 }
 
-// open lists the operations that need no token. They check their callers in other ways.
+// open lists the operations without a token, which check their callers in other ways.
 var open = []string{"open-session", "close-session", "deliver", "get-linked-approval", "answer-linked-approval"}
 
-// rolesExtension is the field of the description with the roles that may call an operation, for
-// programs.
+// rolesExtension is the field of the description that lists the roles of an operation.
 const rolesExtension = "x-roles"
 
-// RestrictOperation limits an operation to callers with a suitable role, and adds these roles to
-// the description.
+// RestrictOperation limits an operation to its roles, and adds these roles to the description.
 func (rt *Router) RestrictOperation(o *huma.Operation) {
 	if slices.Contains(open, o.OperationID) {
 		return
@@ -148,8 +146,8 @@ func (rt *Router) RestrictOperation(o *huma.Operation) {
 	})
 }
 
-// CheckRole returns the reason for which the caller may not call an operation, given by its id; nil
-// if it may. Routes without a guard are open to all.
+// CheckRole returns the reason why the caller may not call an operation; nil if the caller may.
+// Routers without a server are open to all.
 func (rt *Router) CheckRole(ctx context.Context, operation string) *Problem {
 	if rt.Shell == nil {
 		return nil

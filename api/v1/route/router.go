@@ -1,6 +1,5 @@
-// Package route is shared by all routes of /v1: how operations are registered, described and
-// restricted to roles, how bodies, problems and answers are decoded and encoded, and the cursors of
-// lists. It knows no resource.
+// Package route has the common parts of all routes of /v1: registration, description, roles,
+// bodies, problems, answers, and cursors. It knows no resource.
 package route
 
 import (
@@ -23,18 +22,18 @@ import (
 	"encoding/json"
 )
 
-// Router holds the routes, their description, and what all answers have in common: roles,
-// limits, payloads and problems.
+// Router holds the routes, their description, and the common parts of answers: roles, limits,
+// payloads and problems.
 type Router struct {
 	Mux    *http.ServeMux
-	fast   *http.ServeMux // tried first for each request
+	fast   *http.ServeMux // fast routes, which are tried first
 	API    huma.API
 	values userValues
 
 	payloads *payload.Store
 	maxBody  int64
 	logger   *slog.Logger
-	Shell    *api.Server // server that it is mounted in; nil if there is none
+	Shell    *api.Server // server that serves the router; nil if there is none
 }
 
 // NewRouter returns a router without routes.
@@ -49,11 +48,11 @@ func NewRouter(member *api.Member) *Router {
 	return rt
 }
 
-// newAPIConfig returns the OpenAPI document without its operations.
+// newAPIConfig returns the configuration of the OpenAPI document, without operations.
 func newAPIConfig(values userValues) huma.Config {
 	config := huma.DefaultConfig("Troupe", "1")
 	config.Info.Description = "The API of Troupe, a durable workflow engine. Errors are application/problem+json."
-	// served by our own handlers
+	// other handlers serve these paths
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.CreateHooks = nil
 	config.Transformers = []huma.Transformer{transformRefusal}
@@ -76,8 +75,8 @@ func newAPIConfig(values userValues) huma.Config {
 	return config
 }
 
-// CompleteRoutes answers requests without a route, and completes the description. It is called
-// after all routes are added.
+// CompleteRoutes answers requests without a route, and completes the description. Call it after all
+// routes are added.
 func (rt *Router) CompleteRoutes() {
 	neverNull(rt.API.OpenAPI())
 	rt.Mux.HandleFunc("/", rt.noRoute)
@@ -86,18 +85,18 @@ func (rt *Router) CompleteRoutes() {
 // bodyTimeout is the time limit for reading a request's body.
 const bodyTimeout = 30 * time.Second
 
-// Operation is the short form of a route.
+// Operation describes a route in a short form.
 type Operation struct {
 	ID, Method, Path, Tag, Summary, Text string
-	Created                              bool // may answer 201 besides 200
+	Created                              bool // the route may also answer 201
 	Body                                 *huma.RequestBody
 }
 
-// Register adds a route. It is the only place where errors become problems.
+// Register adds a route, and converts the errors of its handler to problems.
 func Register[I, O any](rt *Router, op Operation, handle func(context.Context, *I) (*O, error)) {
 	o := huma.Operation{
 		OperationID: op.ID, Method: op.Method, Path: op.Path, Tags: []string{op.Tag}, Summary: op.Summary, Description: op.Text,
-		MaxBodyBytes:    rt.maxBody + 1, // a body of exactly this many bytes counts as too large
+		MaxBodyBytes:    rt.maxBody + 1, // the framework rejects a body of exactly this size
 		BodyReadTimeout: bodyTimeout, RequestBody: op.Body, SkipValidateBody: op.Body != nil,
 		Responses: map[string]*huma.Response{"default": rt.ProblemResponse()},
 	}
@@ -132,7 +131,7 @@ type StatusResponse[T any] struct {
 	Body   T
 }
 
-// StatusOf returns the status of an answer that may have created an object.
+// StatusOf returns 201 if an object was created, else 200.
 func StatusOf(created bool) int {
 	if created {
 		return http.StatusCreated
@@ -140,7 +139,7 @@ func StatusOf(created bool) int {
 	return http.StatusOK
 }
 
-// Exchange is a request and its answer, for handlers that outlast the server's time limits.
+// Exchange is a request with its response writer, for handlers that stay.
 type Exchange struct {
 	Writer  http.ResponseWriter
 	Request *http.Request
@@ -148,7 +147,7 @@ type Exchange struct {
 
 type exchangeKey struct{}
 
-// ExchangeOf returns the exchange that a context belongs to.
+// ExchangeOf returns the exchange of a context.
 func ExchangeOf(ctx context.Context) Exchange {
 	return ctx.Value(exchangeKey{}).(Exchange)
 }
@@ -169,21 +168,21 @@ func (rt *Router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rt.fast.ServeHTTP(w, inner)
 }
 
-// IsForm reports whether a body is declared to be a form. No route accepts one, but curl -d
-// declares any body so. Bodies without a type are read as JSON.
+// IsForm reports whether a body is declared to be a form. No route accepts forms, but curl -d
+// declares every body as one. Such bodies are read as JSON.
 func IsForm(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "application/x-www-form-urlencoded"
 }
 
-// LiftTimeLimits lifts the server's time limits from a request that waits. The returned context
-// also ends when the server begins to stop.
+// LiftTimeLimits lifts the time limits of a request that waits. The returned context also ends when
+// the server begins to stop.
 func LiftTimeLimits(ctx context.Context) (context.Context, context.CancelFunc) {
 	x := ExchangeOf(ctx)
 	return stream.Stay(x.Writer, x.Request)
 }
 
-// NewResponse returns an answer that has only a body.
+// NewResponse returns an answer with only a body, or the given error.
 func NewResponse[T any](found *T, err error) (*Response[T], error) {
 	if err != nil {
 		return nil, err

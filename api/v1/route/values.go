@@ -14,20 +14,20 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// Sizes in bytes above which bodies and values are read in a way that saves memory.
+// largeBody and the following are sizes in bytes above which bodies and values are read in a way
+// that saves memory.
 const (
 	largeBody  = 16 << 10
 	largeValue = 4 << 10
 )
 
-// userValues holds the names of body fields that contain any JSON of a user. A schema does not
-// restrict their content, so a large value is not built for the comparison with the schema: a small
-// value of its kind replaces it.
+// userValues holds the names of body fields that may contain any JSON. A schema does not restrict
+// them, so a small value replaces a large one for the comparison with the schema.
 type userValues map[string]bool
 
 var rawType, rawListType = reflect.TypeFor[json.RawMessage](), reflect.TypeFor[[]json.RawMessage]()
 
-// noteFields adds the user values in the type of a body.
+// noteFields adds the fields of a body type that may contain any JSON.
 func (u userValues) noteFields(t reflect.Type) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
@@ -45,8 +45,8 @@ func (u userValues) noteFields(t reflect.Type) {
 	}
 }
 
-// unmarshalFast decodes a body like encoding/json, but faster if it is large. Faults in a body are
-// reported by encoding/json.
+// unmarshalFast decodes a body like encoding/json, but faster for large bodies. encoding/json
+// reports the faults of a body.
 func (u userValues) unmarshalFast(body []byte, to any) error {
 	if len(body) >= largeBody {
 		if compared, ok := to.(*any); ok && u.decodeOutline(body, compared) == nil ||
@@ -58,7 +58,7 @@ func (u userValues) unmarshalFast(body []byte, to any) error {
 	return unmarshalBody(body, to)
 }
 
-// asEncodingJSON decodes a body in one pass. Only a faulty body is read again, to report the fault.
+// asEncodingJSON decodes a body in one pass. A faulty body is read again to report the fault.
 var asEncodingJSON = experimental.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
 // decodeOutline decodes a body for the comparison with its schema.
@@ -97,7 +97,8 @@ func (u userValues) decodeNext(dec *jsontext.Decoder, name string) (any, error) 
 	return u.decodeArray(dec)
 }
 
-// standIns holds small values of each kind. A large array has elements, so its replacement has one.
+// standIns holds a small value of each kind. The array has one element, because a large array is
+// not empty.
 var standIns = map[jsontext.Kind]any{'{': map[string]any{}, '[': []any{nil}, '"': "", '0': 0.0}
 
 func (u userValues) decodeObject(dec *jsontext.Decoder) (any, error) {

@@ -178,7 +178,7 @@ func (h *Handler) setSchedule(ctx context.Context, in *setScheduleInput) (*route
 	return &route.StatusResponse[wire.ScheduleResult]{Status: route.StatusOf(created), Body: shown}, err
 }
 
-// checkParams rejects params that could not start a task of the flow's newest version.
+// checkParams returns an error if params could not start a task of the flow's newest version.
 func (h *Handler) checkParams(ctx context.Context, f *persistence.Flow, params []byte) error {
 	v, err := h.Catalog.FindVersion(ctx, "body.flow", f, 0)
 	if err != nil {
@@ -190,7 +190,7 @@ func (h *Handler) checkParams(ctx context.Context, f *persistence.Flow, params [
 	return nil
 }
 
-// scheduleProblem returns the answer to an error of a schedule, with the parts that are wrong.
+// scheduleProblem converts an error of a schedule to an answer with the faulty fields.
 func scheduleProblem(err error) error {
 	var faults schedule.Faults
 	switch {
@@ -229,10 +229,10 @@ func (h *Handler) setEnabled(ctx context.Context, name string, enabled bool) (*r
 	return h.scheduleAnswer(ctx, changed, noSchedule(name, err))
 }
 
-// mostSlots is the greatest number of slots in an answer.
+// mostSlots is the maximum number of slots in an answer.
 const mostSlots = 1000
 
-// Count selects how many slots are returned, and from which time.
+// Count selects the number of slots and their earliest time.
 type Count struct {
 	Count int       `query:"count" minimum:"1" maximum:"1000" default:"10" doc:"Maximum number of slots."`
 	From  time.Time `query:"from" doc:"Earliest time of the slots; absent = now."`
@@ -312,7 +312,7 @@ func clockChange(rule *schedule.Rule, after int64) *wire.ClockChange {
 	return &wire.ClockChange{At: wire.Millis(change.At), Before: change.Before, After: change.After, Note: change.Note}
 }
 
-// toSpec reads when a schedule fires. Its error names all faults.
+// toSpec converts a request to a schedule spec. The error contains all faults.
 func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
 	s := schedule.Spec{Cron: w.Cron, Timezone: w.Timezone, DST: w.DST,
 		CatchUp: schedule.CatchUp(w.CatchUp), Overlap: schedule.Overlap(w.Overlap)}
@@ -322,7 +322,7 @@ func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
 		if ok {
 			faults.Add("every", schedule.NoInterval)
 		}
-		// an interval was sent, although it is not valid
+		// an interval was sent, but is invalid
 		s.EveryMS = schedule.MinEvery.Milliseconds()
 	}
 	s.JitterMS, _ = parseMillis(w.Jitter, "jitter", &faults)
@@ -343,8 +343,8 @@ func toSpec(w *wire.ScheduleSpec) (schedule.Spec, error) {
 	return s, nil
 }
 
-// parseMillis returns a duration in milliseconds; 0 for an empty text. For an invalid text it adds
-// a fault of the field.
+// parseMillis returns a duration in milliseconds; 0 for an empty text. For an invalid text, it adds
+// a fault for the field.
 func parseMillis(text, field string, faults *schedule.Faults) (ms int64, ok bool) {
 	if text == "" {
 		return 0, true
@@ -357,7 +357,7 @@ func parseMillis(text, field string, faults *schedule.Faults) (ms int64, ok bool
 	return d.Milliseconds(), true
 }
 
-// formatMillis returns a duration as text; "" for none.
+// formatMillis returns a duration as text; "" if ms is 0.
 func formatMillis(ms int64) string {
 	if ms == 0 {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Tasks that a request makes a schedule start, outside its slots.
+// This file has the requests that start tasks of a schedule outside its slots.
 
 type triggerInput struct {
 	SchedulePath
@@ -52,7 +52,7 @@ func (h *Handler) triggerSchedule(ctx context.Context, in *triggerInput) (*tasks
 		Body: wire.StartResult{ID: started.Task, Created: started.Created}}, nil
 }
 
-// startOf returns a start of the newest version of a schedule's flow.
+// startOf returns a start for the newest version of a schedule's flow.
 func (h *Handler) startOf(ctx context.Context, name string) (*persistence.Schedule, engine.NewTask, error) {
 	found, err := h.scheduleBy(ctx, name)
 	if err != nil {
@@ -129,8 +129,8 @@ func (h *Handler) pastSlots(found *persistence.Schedule, b *wire.BackfillRequest
 	return slots, nil
 }
 
-// backfillSlot starts the task of a slot; a dry run only reports it. A slot that has a task
-// already, with any params, is no conflict.
+// backfillSlot starts the task of a slot, unless dry is true. A slot that already has a task is no
+// conflict, even with other params.
 func (h *Handler) backfillSlot(ctx context.Context, flowID string, slot int64,
 	n engine.NewTask, dry bool) (item wire.BackfilledSlot, err error) {
 	item.Slot = wire.Millis(slot)

@@ -15,17 +15,16 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// clientSocket is one WebSocket connection. Its messages come from journals. Each subscription
-// reads its own journal no faster than the client reads, so nothing is buffered here and nothing
-// gets lost.
+// clientSocket is one WebSocket connection. Each subscription reads its journal no faster than the
+// client reads messages. So nothing is buffered, and no message is lost.
 type clientSocket struct {
 	s    *Handler
 	conn *websocket.Conn
 
 	leaving context.Context         // ends when the server stops
 	ctx     context.Context         // ends all work for the client
-	end     context.CancelCauseFunc // the cause is a *closeReason, or stream.ErrGone
-	// the connection's lifetime, which outlives ctx to send the close message
+	end     context.CancelCauseFunc // ends ctx; the cause is a *closeReason, or stream.ErrGone
+	// context of the connection, which outlives ctx to send the close message
 	alive context.Context
 	cut   context.CancelFunc
 
@@ -35,7 +34,7 @@ type clientSocket struct {
 	subs    map[string]*subscription
 }
 
-// closeReason is the reason for which the server closes a connection.
+// closeReason is the reason why the server closes a connection.
 type closeReason struct {
 	code   websocket.StatusCode
 	reason string
@@ -52,11 +51,11 @@ var (
 )
 
 const (
-	// pongPatience is how many times longer than a message a ping may stay unanswered, because the
-	// client reads earlier messages first.
+	// pongPatience is the factor by which a ping may take longer than a message, because the client
+	// reads earlier messages first.
 	pongPatience = 3
-	// partingTime is how long a slow client may continue to read before it gets the close message;
-	// hurryTime applies when the server stops.
+	// partingTime is how long a slow client may continue to read before the close message. When the
+	// server stops, it is hurryTime.
 	partingTime = 30 * time.Second
 	hurryTime   = time.Second
 )
@@ -68,7 +67,8 @@ func newSocket(s *Handler, conn *websocket.Conn, leaving context.Context) *clien
 	return k
 }
 
-// serveConn returns when the connection is closed and all its goroutines have ended.
+// serveConn serves the connection. It returns when the connection is closed and all its goroutines
+// have ended.
 func (k *clientSocket) serveConn() {
 	k.runRecovered(k.readRequests)
 	k.runRecovered(k.sendPings)
@@ -77,8 +77,7 @@ func (k *clientSocket) serveConn() {
 	k.work.Wait()
 }
 
-// runRecovered runs a function in a goroutine. A panic ends the connection, as it ends a request
-// elsewhere.
+// runRecovered runs a function in a goroutine. A panic closes the connection.
 func (k *clientSocket) runRecovered(what func()) {
 	k.work.Go(func() {
 		defer func() {
@@ -101,11 +100,11 @@ func (k *clientSocket) readRequests() {
 		if k.ctx.Err() == nil {
 			k.handleRequest(kind, data)
 		}
-		runtime.Gosched() // a busy subscription lets the others send in between
+		runtime.Gosched() // lets other subscriptions send in between
 	}
 }
 
-// sendPings lets both sides detect that the other one is gone.
+// sendPings sends pings, so that both sides detect a dead connection.
 func (k *clientSocket) sendPings() {
 	tick := time.NewTicker(k.s.Heartbeat)
 	defer tick.Stop()
@@ -115,19 +114,18 @@ func (k *clientSocket) sendPings() {
 			return
 		case <-tick.C:
 		}
-		// ctx may end while the close message is still to be sent
+		// ctx may end before the close message is sent
 		ctx, cancel := context.WithTimeout(k.alive, pongPatience*k.s.Patience)
 		err := k.conn.Ping(ctx)
 		cancel()
 		if err != nil {
-			k.end(pingTimeout) // unless there is another reason already
+			k.end(pingTimeout) // no effect if there is an earlier reason
 			return
 		}
 	}
 }
 
-// writeMessage sends a message. A client that takes too long to read it is disconnected, but gets
-// this message if it reads on.
+// writeMessage sends a message. A client that takes too long to read it is disconnected.
 func (k *clientSocket) writeMessage(m wire.StreamMessage) error {
 	k.writing.Lock()
 	defer k.writing.Unlock()
@@ -143,8 +141,7 @@ func (k *clientSocket) writeMessage(m wire.StreamMessage) error {
 	return nil
 }
 
-// closeConn sends the close message after the message that is being written, and closes the
-// connection.
+// closeConn sends the close message after the current message, and closes the connection.
 func (k *clientSocket) closeConn() {
 	defer func() {
 		k.cut()

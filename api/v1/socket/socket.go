@@ -1,4 +1,5 @@
-// Package socket serves the WebSocket, on which a client follows many tasks and the list of tasks.
+// Package socket serves the WebSocket, through which a client follows several tasks and the list of
+// tasks.
 package socket
 
 import (
@@ -26,7 +27,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/payload"
 )
 
-// Limits of one connection.
+// These are the limits of one connection.
 const (
 	maxSubscriptions = 100
 	maxStreamRequest = 4 << 10 // bytes
@@ -46,7 +47,7 @@ type Handler struct {
 	Heartbeat time.Duration
 	Patience  time.Duration // how long a client may take to read a message
 	Channels  map[string]Channel
-	lookups   *semaphore.Weighted // limits lookups for subscriptions
+	lookups   *semaphore.Weighted // limits the lookups of tasks for subscriptions
 	news      *tasksNews
 }
 
@@ -85,7 +86,7 @@ func (h *Handler) AddRoutes(rt *route.Router) {
 	rt.API.OpenAPI().AddOperation(&o)
 }
 
-// serveSocket upgrades a request. The guard in front of this API has checked its Origin, Host and
+// serveSocket upgrades a request to a WebSocket. The guard has already checked Origin, Host and
 // token.
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 	if why := h.Router.CheckRole(r.Context(), "stream-socket"); why != nil {
@@ -111,7 +112,7 @@ func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
 	newSocket(h, conn, leaving).serveConn()
 }
 
-// handleRequest carries out a client's request. Faults are sent to the client, and the connection
+// handleRequest carries out a client's request. It sends faults to the client, and the connection
 // continues.
 func (k *clientSocket) handleRequest(kind websocket.MessageType, data []byte) {
 	var req wire.StreamRequest
@@ -167,7 +168,7 @@ func (k *clientSocket) subscribeChannel(req *wire.Subscribe) {
 	k.startSubscription(req.Channel, tell)
 }
 
-// unsubscribeChannel returns after the last message of the channel.
+// unsubscribeChannel ends a channel. It returns after the last message of the channel.
 func (k *clientSocket) unsubscribeChannel(channel string) {
 	sub := k.findSubscription(channel)
 	if sub == nil {
@@ -179,13 +180,13 @@ func (k *clientSocket) unsubscribeChannel(channel string) {
 	<-sub.done
 }
 
-// streamFunc sends events to a listener until there are no more, or ctx ends.
+// streamFunc sends events to a listener until there are no more or ctx ends.
 type streamFunc func(ctx context.Context, to stream.Listener) error
 
 const taskChannel = "task:"
 
-// lookupsAtOnce is how many subscriptions of all connections may look up their tasks at once, so
-// that a flood of them leaves capacity of the store for other requests.
+// lookupsAtOnce is how many subscriptions of all connections look up their tasks at once. It leaves
+// capacity of the store for other requests.
 const lookupsAtOnce = 4
 
 // checkTask returns an error if a task does not exist.
@@ -198,13 +199,13 @@ func (h *Handler) checkTask(ctx context.Context, task string) error {
 	return err
 }
 
-// findChannel returns the function that serves a channel. A task that does not exist is detected
-// when the stream starts.
+// findChannel returns the function that serves a channel. A missing task is detected when the
+// stream starts.
 func (h *Handler) findChannel(req *wire.Subscribe) (streamFunc, error) {
 	for prefix, tell := range h.Channels {
 		if id, ok := strings.CutPrefix(req.Channel, prefix+":"); ok {
 			return func(ctx context.Context, to stream.Listener) error {
-				// it may be followed before it starts
+				// a task may be followed before it starts
 				if err := h.checkTask(ctx, id); err != nil && !api.Missing(err) {
 					return err
 				}
@@ -251,5 +252,6 @@ func (h *Handler) findChannel(req *wire.Subscribe) (streamFunc, error) {
 	}, nil
 }
 
-// Channel sends the events of an object to a listener until there are no more, or ctx ends.
+// Channel sends the events of an object after the message last to a listener, until there are no
+// more or ctx ends.
 type Channel func(ctx context.Context, id, last string, to stream.Listener) error

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// subscription is a channel on a socket. It is the listener of the channel's stream.
+// subscription is a channel on a socket, and the listener of the channel's stream.
 type subscription struct {
 	k       *clientSocket
 	channel string
@@ -45,14 +45,14 @@ func (k *clientSocket) startSubscription(channel string, tell streamFunc) {
 		defer stop(nil)
 		err := tell(ctx, sub)
 		k.mu.Lock()
-		// before the client gets the message, so that it may subscribe again
+		// deleted before the client gets the last message, so that the client may subscribe again
 		delete(k.subs, channel)
 		k.mu.Unlock()
 		sub.sendClosed(ctx, err)
 	})
 }
 
-// sendClosed sends the reason for which the channel ends.
+// sendClosed sends the reason why the channel ends.
 func (sub *subscription) sendClosed(ctx context.Context, err error) {
 	k, reason := sub.k, wire.ClosedInterrupted
 	switch {
@@ -71,16 +71,17 @@ func (sub *subscription) sendClosed(ctx context.Context, err error) {
 	sub.sendMessage(wire.StreamMessage{Event: wire.StreamClosed, Data: history.EncodeLine(&wire.Closed{Reason: reason})})
 }
 
-// sendMessage ignores write errors: a client that is gone may miss the message.
+// sendMessage sends a message of the channel. It ignores write errors, because the client is gone
+// then.
 func (sub *subscription) sendMessage(m wire.StreamMessage) {
 	m.Channel = sub.channel
 	_ = sub.k.writeMessage(m)
 }
 
-// sendRefusal sends the fault of a request.
+// sendRefusal sends the fault of a request to the client.
 func (k *clientSocket) sendRefusal(channel string, err error) {
 	p := k.s.Router.ToProblem(k.ctx, err)
-	// like sendMessage
+	// errors are ignored as in sendMessage
 	_ = k.writeMessage(wire.StreamMessage{Channel: channel, Event: wire.StreamRejected, Data: history.EncodeLine(&p.Problem)})
 }
 

@@ -19,14 +19,14 @@ import (
 const tasksChannel = "tasks"
 
 const (
-	newsTold = 200 // tasks in a message; with more, the whole list is stale
-	// shortest time between two messages that make a listener read the list again
+	newsTold = 200 // maximum tasks in a message; with more, the client reads the list again
+	// minimum time between two messages that make a client read the list again
 	stalePace = time.Second
-	newsKnown = 2000 // ids that a listener is known to have received
+	newsKnown = 2000 // maximum number of ids that a listener is known to have
 )
 
-// isTasks reports whether a channel is about tasks selected by a filter. The text after a colon
-// distinguishes several of one connection.
+// isTasks reports whether a channel is about tasks of a filter. The text after a colon
+// distinguishes several such channels of one connection.
 func isTasks(channel string) bool {
 	return channel == tasksChannel || strings.HasPrefix(channel, tasksChannel+":")
 }
@@ -39,7 +39,8 @@ type tasksFeed struct {
 	listedTasks map[string]bool // tasks that matched the filter at the last message
 }
 
-// streamTasks returns the function that serves tasks of a filter. The limits are those of lists.
+// streamTasks returns the function that serves a channel of tasks. It applies the same limits as
+// lists.
 func (h *Handler) streamTasks(sent *wire.TaskFilter) (streamFunc, error) {
 	if sent == nil {
 		sent = &wire.TaskFilter{}
@@ -84,7 +85,7 @@ func (f *tasksFeed) streamChanges(ctx context.Context, to stream.Listener) error
 	}
 }
 
-// resolveFilter resolves the names in the filter.
+// resolveFilter resolves the names in the filter to ids.
 func (f *tasksFeed) resolveFilter(ctx context.Context) error {
 	if err := f.s.lookups.Acquire(ctx, 1); err != nil {
 		return err
@@ -98,7 +99,7 @@ func (f *tasksFeed) resolveFilter(ctx context.Context) error {
 	return f.readHead(ctx)
 }
 
-// readHead reads the beginning of the list, which the listener reads after this message.
+// readHead reads the beginning of the list, which the client also reads after this message.
 func (f *tasksFeed) readHead(ctx context.Context) error {
 	head := f.filter
 	head.Limit = newsRows
@@ -140,7 +141,7 @@ func (f *tasksFeed) sendChanges(ctx context.Context, to stream.Listener, rows []
 	return to.Send([]stream.Message{{Event: wire.StreamTasks, Data: history.EncodeLine(&news)}})
 }
 
-// sendStale makes the listener read the list again, and restarts from there. Later changes are sent
+// sendStale makes the client read the list again, and restarts from there. Later changes are sent
 // afterwards.
 func (f *tasksFeed) sendStale(ctx context.Context, to stream.Listener) error {
 	if err := f.readHead(ctx); err != nil {

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	newsPace    = 250 * time.Millisecond // shortest time between two reads of the store
-	newsShare   = 4                      // reads take at most this fraction of the time
+	newsPace    = 250 * time.Millisecond // minimum time between two reads of the store
+	newsShare   = 4                      // reads take at most this fraction (1/n) of the time
 	newsRows    = 500                    // rows per read
-	newsOverlap = int64(10_000)          // ms; covers members that write late or have clocks behind
+	newsOverlap = int64(10_000)          // milliseconds; covers members that write late
 )
 
 // tasksNews finds tasks that have changed on any member, by reading the last updated ones. It reads
-// only while there are listeners, and once for all of them. It may miss a task if its member writes
-// more than newsOverlap late. It reports a gap when more tasks changed than it reads.
+// once for all listeners, and only while there are some. It may miss a task that is written more
+// than newsOverlap late. It reports a gap when more tasks changed than one read returns.
 type tasksNews struct {
 	store interface {
 		ListTasks(ctx context.Context, f persistence.TaskFilter) ([]persistence.TaskRow, error)
@@ -33,14 +33,14 @@ type tasksNews struct {
 	ended     chan struct{} // closed when the follower has stopped
 }
 
-// newsListener collects the changes since its last read.
+// newsListener collects the changes for one listener since its last read.
 type newsListener struct {
 	changed chan struct{}
-	started chan struct{} // closed after the first read: nothing is missed from then on
+	started chan struct{} // closed after the first read, when all further changes are seen
 
 	mu   sync.Mutex
 	rows map[string]*persistence.TaskRow
-	gap  bool // more changes than rows holds
+	gap  bool // more tasks changed than rows holds
 }
 
 // takeRows returns the collected changes and clears them.
@@ -76,7 +76,7 @@ func (l *newsListener) addRows(rows []*persistence.TaskRow, gap bool) {
 	}
 }
 
-// addListener adds a listener. The caller must call leave when it is done.
+// addListener adds a listener. The caller must call leave at the end.
 func (n *tasksNews) addListener() (l *newsListener, leave func()) {
 	l = &newsListener{changed: make(chan struct{}, 1), started: make(chan struct{})}
 	n.mu.Lock()
@@ -103,7 +103,7 @@ func (n *tasksNews) addListener() (l *newsListener, leave func()) {
 
 // startFollower starts the goroutine that polls for changes.
 func (n *tasksNews) startFollower() {
-	// ends with the last listener, which waits for it
+	// ends with the last listener, which waits for the end
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	n.stop, n.ended = stop, ended
@@ -130,7 +130,7 @@ func (n *tasksNews) pollChanges(ctx context.Context) {
 	}
 }
 
-// readChanges reads changes once. After an error or a panic, the next read reports them.
+// readChanges reads changes once. After an error or a panic, the next read includes these changes.
 func (n *tasksNews) readChanges(ctx context.Context, seen *newsSeen) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -145,8 +145,8 @@ func (n *tasksNews) readChanges(ctx context.Context, seen *newsSeen) {
 	n.notifyListeners(ctx, rows, gap)
 }
 
-// notifyListeners passes changes to all listeners, and starts those that were added since the read
-// before.
+// notifyListeners passes changes to all listeners. It marks listeners that were added before the
+// read as started.
 func (n *tasksNews) notifyListeners(ctx context.Context, rows []*persistence.TaskRow, gap bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -169,7 +169,7 @@ type newsSeen struct {
 	started bool
 }
 
-// newsPrint is compared to find out whether a row has changed.
+// newsPrint holds the values of a row that are compared to detect changes.
 type newsPrint struct {
 	updated, created int64
 	steps            int
@@ -181,8 +181,8 @@ func printOf(t *persistence.TaskRow) newsPrint {
 	return newsPrint{t.UpdatedAt, t.CreatedAt, t.Steps, t.Status, t.Paused}
 }
 
-// changedRows returns the rows that are new or differ from the last read, and reports whether more
-// may have changed. It returns none for the first read.
+// changedRows returns the rows that differ from the last read. gap reports whether more rows may
+// have changed. For the first read, it returns no rows.
 func (s *newsSeen) changedRows(list []persistence.TaskRow) (rows []*persistence.TaskRow, gap bool) {
 	first, since, at := !s.started, s.newest-newsOverlap, make(map[string]newsPrint, len(list))
 	s.started = true

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// cachedAnswer is an answer that all callers within some time share. Only one of them computes it
-// at a time, so the cost does not depend on the number of callers.
+// cachedAnswer is an answer that callers share for some time. One caller at a time computes it, so
+// the cost does not depend on the number of callers.
 type cachedAnswer[T any] struct {
 	turn chan struct{} // held by the caller that computes the answer
 	made time.Time
@@ -15,7 +15,7 @@ type cachedAnswer[T any] struct {
 
 func newFresh[T any]() *cachedAnswer[T] { return &cachedAnswer[T]{turn: make(chan struct{}, 1)} }
 
-// getOrMake returns the answer if it is not older than age, and computes a new one otherwise.
+// getOrMake returns the cached answer if it is at most age old, and computes a new one otherwise.
 func (f *cachedAnswer[T]) getOrMake(ctx context.Context, now time.Time, age time.Duration,
 	make func(context.Context) (*T, error)) (*T, error) {
 	select {

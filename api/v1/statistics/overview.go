@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	overviewAge  = time.Second // greatest age of an answer
-	failedTasks  = 500         // number of failed tasks that are read
-	overviewRows = 50          // rows of each list in an overview
+	overviewAge  = time.Second // maximum age of an answer
+	failedTasks  = 500         // maximum number of failed tasks that are read
+	overviewRows = 50          // number of rows of each list in an overview
 )
 
 func (h *Handler) addOverviewRoutes(rt *route.Router) {
@@ -88,7 +88,7 @@ func (h *Handler) addRecent(ctx context.Context, o *wire.Overview) error {
 	return nil
 }
 
-// addFailing groups the newest of the tasks that failed in the last day.
+// addFailing adds groups of the newest tasks that failed in the last day.
 func (h *Handler) addFailing(ctx context.Context, o *wire.Overview) error {
 	since := catalog.CeilMillis(o.StoreTime.Add(-24 * time.Hour))
 	rows, err := h.Store.ListTasks(ctx, persistence.TaskFilter{Statuses: []string{string(
@@ -96,7 +96,7 @@ func (h *Handler) addFailing(ctx context.Context, o *wire.Overview) error {
 	if err != nil {
 		return err
 	}
-	// tasks that failed in the same millisecond are all included, or none of them
+	// of tasks that failed in the same millisecond, all are included or none
 	if len(rows) > failedTasks {
 		since = rows[failedTasks].EndedAt + 1
 		rows = slices.DeleteFunc(rows, func(t persistence.TaskRow) bool { return t.EndedAt < since })
@@ -105,7 +105,7 @@ func (h *Handler) addFailing(ctx context.Context, o *wire.Overview) error {
 	return nil
 }
 
-// groupsOf groups tasks by how they failed, the newest first.
+// groupsOf groups failed tasks by flow and similar errors, newest first.
 func groupsOf(rows []persistence.TaskRow, since int64) []wire.FailureGroup {
 	type kind struct{ flow, failure string }
 	groups := map[kind]*wire.FailureGroup{}
@@ -133,7 +133,7 @@ func groupsOf(rows []persistence.TaskRow, since int64) []wire.FailureGroup {
 	return list[:min(len(list), overviewRows)]
 }
 
-// failedNode returns the node that the error of a task names.
+// failedNode returns the node at the beginning of a task's error; "" if there is none.
 func failedNode(err string) string {
 	if node, _, named := strings.Cut(err, ": "); named && !strings.Contains(node, " ") {
 		return node

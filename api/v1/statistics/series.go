@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// maxPoints is the greatest number of points in a series.
+// maxPoints is the maximum number of points in a series.
 const maxPoints = 3000
 
 type seriesInput struct {
@@ -55,7 +55,7 @@ func (h *Handler) getSeries(ctx context.Context, in *seriesInput) (*route.Respon
 	return &route.Response[wire.StatsSeries]{Body: series}, nil
 }
 
-// pointWidth returns the duration of a point in milliseconds.
+// pointWidth returns the width of a point in milliseconds.
 func (in *seriesInput) pointWidth(at timeRange, now int64) (int64, error) {
 	long := at.to - at.from
 	if in.Step == "" {
@@ -69,7 +69,7 @@ func (in *seriesInput) pointWidth(at timeRange, now int64) (int64, error) {
 	}
 	d, err := time.ParseDuration(in.Step)
 	if err != nil {
-		return 0, err // cannot fail: the list of steps holds only durations
+		return 0, err // cannot happen, because all steps are valid durations
 	}
 	step := d.Milliseconds()
 	switch {

@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	slowAge   = time.Minute // greatest age of an answer
-	slowMost  = 5           // slow flows in an answer
-	slowAmong = 500         // number of the newest flows that are compared
-	slowTasks = 10          // number of ended tasks below which a flow is not judged
-	slowLeast = 100         // milliseconds; faster tasks are never slow
+	slowAge   = time.Minute // maximum age of an answer
+	slowMost  = 5           // maximum number of slow flows in an answer
+	slowAmong = 500         // number of newest flows that are compared
+	slowTasks = 10          // minimum number of ended tasks to judge a flow
+	slowLeast = 100         // milliseconds; tasks below this duration are never slow
 )
 
-// slowFlows compares the last day with the week before.
+// slowFlows returns the flows whose durations of the last day are longer than those of the week
+// before.
 func (h *Handler) slowFlows(ctx context.Context) (*[]wire.SlowerFlow, error) {
 	flows, _, err := h.Store.ListFlows(ctx, 0, slowAmong)
 	if err != nil {
@@ -58,7 +59,7 @@ func (h *Handler) slowFlows(ctx context.Context) (*[]wire.SlowerFlow, error) {
 	return &slow, nil
 }
 
-// durationsByFlow returns the durations of the tasks of each flow that ended in a range of hours.
+// durationsByFlow returns the durations of tasks that ended in a range of hours, by flow.
 func (h *Handler) durationsByFlow(ctx context.Context, ids []string, from, to int64) (map[string]*stats.Sketch, error) {
 	rows, err := h.Store.ReadStats(ctx, persistence.StatsFilter{Flows: ids, Width: persistence.StatsHour, From: from, To: to})
 	took := map[string]*stats.Sketch{}

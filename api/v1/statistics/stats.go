@@ -62,14 +62,15 @@ type StatsTime struct {
 var windows = map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour}
 
 // shortTime is the longest range that is read by minutes; longer ranges are read by whole hours.
-// Minutes are stored for two days, and minutesKept relies on a little less.
+// minutesKept is a little less than two days, for which minutes are stored.
 const (
 	shortTime   = 3 * int64(time.Hour/time.Millisecond)
 	minutesKept = 47 * int64(time.Hour/time.Millisecond)
 	longestTime = 92 * 24 * time.Hour
 )
 
-// timeRange is a time range in two parts: the first is counted by minutes, the second by hours.
+// timeRange is a time range in two parts: minutes are read from from to hours, and hours from hours
+// to to.
 type timeRange struct{ from, hours, to int64 }
 
 func (in *StatsTime) resolveRange(now time.Time) (timeRange, error) {
@@ -104,7 +105,7 @@ func spanOf(from, to, now int64) timeRange {
 	return timeRange{from, hour, to}
 }
 
-// countedIn reads the counts of a time range. An hour that has not ended is read as a whole.
+// countedIn reads the counts of a time range. The current hour is read as a whole.
 func (h *Handler) countedIn(ctx context.Context, f persistence.StatsFilter, at timeRange) ([]persistence.StatsRow, error) {
 	var all []persistence.StatsRow
 	for _, part := range []struct{ width, from, to int64 }{{persistence.StatsMinute, at.from,
@@ -176,16 +177,16 @@ func ToTaskStats(c *stats.Counts) wire.TaskStats {
 
 func toTimes(s *stats.Sketch) wire.Percentiles { return wire.Percentiles(s.Times()) }
 
-// trendParts is the number of parts of a time range for which p95 is returned.
+// trendParts is the number of parts of a time range for which a p95 is computed.
 const trendParts = 12
 
-// nodeSum holds a node's counts for a time range and for each part of it.
+// nodeSum holds the counts of a node for a time range and its parts.
 type nodeSum struct {
 	all   stats.Counts
 	parts [trendParts]stats.Sketch
 }
 
-// toNodes sums up all versions of each node.
+// toNodes sums the counts of all versions for each node.
 func toNodes(rows []persistence.StatsRow, at timeRange) []wire.NodeStats {
 	sums := map[[2]string]*nodeSum{}
 	for i := range rows {

@@ -41,9 +41,9 @@ type bulkInput struct {
 }
 
 const (
-	bulkTasks  = 1000 // tasks that get a command per request
-	bulkStarts = 100  // tasks started per request
-	// time in which all of them are answered; shorter than the limit of a request
+	bulkTasks  = 1000 // maximum number of tasks that get a command per request
+	bulkStarts = 100  // maximum number of tasks started per request
+	// time limit for all tasks, which is shorter than the limit of a request
 	bulkTime = 20 * time.Second
 )
 
@@ -81,7 +81,7 @@ func (h *StartHandler) runBulk(ctx context.Context, in *bulkInput) (*route.Respo
 	return &route.Response[wire.BulkResult]{Body: done}, nil
 }
 
-// checkBulk rejects a request that selects no tasks, or selects them twice.
+// checkBulk rejects a request that selects no tasks, or selects tasks in two ways.
 func checkBulk(b *wire.BulkRequest) error {
 	switch {
 	case (b.Filter == nil) == (len(b.IDs) == 0):
@@ -137,7 +137,7 @@ func bulkCommand(b *wire.BulkRequest) flow.Command {
 	return flow.Resume{}
 }
 
-// bulkFilter returns the store's filter for a list with the same parameters.
+// bulkFilter returns the store's filter for the filter of a bulk request.
 func (h *StartHandler) bulkFilter(ctx context.Context, b *wire.BulkRequest) (persistence.TaskFilter, error) {
 	f, err := h.Finder.ToFilter(ctx, catalog.ToTaskPick(b.Filter))
 	if err != nil {
@@ -146,7 +146,7 @@ func (h *StartHandler) bulkFilter(ctx context.Context, b *wire.BulkRequest) (per
 	if len(f.Labels) == 0 {
 		f.Labels = nil
 	}
-	if reflect.DeepEqual(f, persistence.TaskFilter{}) { // its lists are empty
+	if reflect.DeepEqual(f, persistence.TaskFilter{}) { // empty lists are replaced by nil first
 		return f, newEmptyFilterError()
 	}
 	if len(f.Statuses) == 0 && f.Paused == nil {
@@ -155,7 +155,7 @@ func (h *StartHandler) bulkFilter(ctx context.Context, b *wire.BulkRequest) (per
 	return f, nil
 }
 
-// actsOn returns the states of the tasks that an action applies to.
+// actsOn returns the states of the tasks to which an action applies.
 func actsOn(b *wire.BulkRequest) (statuses []string, paused *bool) {
 	yes, no := true, false
 	under := []string{string(flow.TaskPending), string(flow.TaskRunning)}
@@ -174,7 +174,7 @@ func actsOn(b *wire.BulkRequest) (statuses []string, paused *bool) {
 	return under, nil
 }
 
-// inBody changes the place of an error about a parameter to its place in the body.
+// inBody changes the place of an error from a query parameter to the body.
 func inBody(err error, below string) error { return route.RelocateError(err, "body."+below) }
 
 func (h *StartHandler) countBulk(ctx context.Context, b *wire.BulkRequest, done *wire.BulkResult) error {
@@ -190,7 +190,7 @@ func (h *StartHandler) countBulk(ctx context.Context, b *wire.BulkRequest, done 
 	return nil
 }
 
-// pickBulk returns the tasks of a call, and the cursor for the next call.
+// pickBulk returns the ids of the tasks for one request, and the cursor for the next request.
 func (h *StartHandler) pickBulk(ctx context.Context, b *wire.BulkRequest) (ids []string, next string, err error) {
 	at, continued, err := (&route.Paging{Cursor: b.Cursor}).ParseCursor()
 	if err != nil {
@@ -229,7 +229,7 @@ func (h *StartHandler) pickBulk(ctx context.Context, b *wire.BulkRequest) (ids [
 	return ids, next, nil
 }
 
-// countIDs counts the tasks that exist.
+// countIDs counts the existing tasks among ids.
 func (h *StartHandler) countIDs(ctx context.Context, ids []string, done *wire.BulkResult) error {
 	for _, id := range ids {
 		_, err := h.Store.Task(ctx, id)
@@ -245,7 +245,7 @@ func (h *StartHandler) countIDs(ctx context.Context, ids []string, done *wire.Bu
 	return nil
 }
 
-// commandAll sends a command to tasks. A repeated request has its effect on each task once.
+// commandAll sends a command to tasks. A repeated request takes effect once for each task.
 func (h *StartHandler) commandAll(ctx context.Context, ids []string, cmd flow.Command, request string, done *wire.BulkResult) error {
 	orders := make(engine.Orders, len(ids))
 	for i, id := range ids {

@@ -11,9 +11,9 @@ import (
 // startsAnew reports whether an action starts a new task for each selected one.
 func startsAnew(b *wire.BulkRequest) bool { return b.Action == "rerun" || b.Action == "fork" }
 
-// startAnew starts a new task for each of ids. Its idempotency key follows from the request and the
-// old task, so a repeated request starts no second one, even after a restart. Tasks that do not fit
-// into the time are refused as busy; the same request sent again continues with them.
+// startAnew starts a new task for each of ids. The idempotency key is derived from the request and
+// the old task, so a repeated request starts no second task. Tasks beyond the time limit are
+// refused as busy; repeating the request continues with them.
 func (h *StartHandler) startAnew(ctx context.Context, ids []string, b *wire.BulkRequest, request string, done *wire.BulkResult) error {
 	ctx, begins, cancel := h.BeginSpan(ctx)
 	defer cancel()

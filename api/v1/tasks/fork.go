@@ -22,8 +22,8 @@ type forkInput struct {
 	Body           wire.ForkRequest
 }
 
-// forkTask starts a task that reuses the history of another one as far as possible. In a dry run it
-// only reports how far that is.
+// forkTask starts a task that reuses the history of another task as far as possible. A dry run only
+// reports how far.
 func (h *StartHandler) forkTask(ctx context.Context, in *forkInput) (*route.StatusResponse[wire.ForkResult], error) {
 	if err := CheckStore(h.Engine, in.Body.DryRun); err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func (h *StartHandler) forkTask(ctx context.Context, in *forkInput) (*route.Stat
 	return &route.StatusResponse[wire.ForkResult]{Status: route.StatusOf(started.Created), Body: forked}, nil
 }
 
-// simulateStart returns the predicted course of a task with this start, forked from task or, if
-// that is "", new.
+// simulateStart predicts the course of a task with this start. task is the task to fork; "" means a
+// new task.
 func (h *StartHandler) simulateStart(ctx context.Context, task string, start flow.Start) (*wire.Preview, error) {
 	told, err := h.Reader.Foresee(ctx, task, start, flow.Env{Now: time.Now().UnixMilli(), Limits: h.Limits.OrDefault()})
 	if err != nil {
@@ -97,7 +97,7 @@ func (h *StartHandler) simulateStart(ctx context.Context, task string, start flo
 	return f, nil
 }
 
-// CheckStart reports whether a task can start, by the same checks as the member that will own it.
+// CheckStart returns an error if a task cannot start, by the same checks as its owner.
 func (h *StartHandler) CheckStart(ctx context.Context, start flow.Start) error {
 	plan, err := h.Reader.Plan(ctx, start.Version)
 	if err == nil {
@@ -106,7 +106,7 @@ func (h *StartHandler) CheckStart(ctx context.Context, start flow.Start) error {
 	return err
 }
 
-// forkVersion returns the version that the new task runs.
+// forkVersion returns the version for the new task.
 func (h *StartHandler) forkVersion(ctx context.Context, row *persistence.TaskRow, number int, newest bool) (*persistence.Version, error) {
 	if newest && number > 0 {
 		return nil, route.NewInvalidError("body.latest", "send one of them", "a task runs version %d or the latest one, not both", number)
@@ -115,7 +115,7 @@ func (h *StartHandler) forkVersion(ctx context.Context, row *persistence.TaskRow
 	if err != nil {
 		return nil, err
 	}
-	// by its id: clients of PocketFlow may have given several versions the same number
+	// by id, because clients of PocketFlow may give several versions the same number
 	if !newest && number == 0 {
 		if v, err := h.Store.Version(ctx, row.VersionID); !api.Missing(err) {
 			return v, err
@@ -137,7 +137,7 @@ func forkProblem(in *forkInput, err error) error {
 	return route.LocateError("path.task", err)
 }
 
-// listedSteps bounds how many steps an answer names.
+// listedSteps bounds the number of steps in an answer.
 const listedSteps = 1000
 
 func forkSteps(steps []flow.ForkStep) []wire.ForkStep {

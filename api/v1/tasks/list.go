@@ -78,7 +78,7 @@ func (h *Handler) countTasks(ctx context.Context, in *countTasksInput) (*route.R
 	return &route.Response[wire.TaskCount]{Body: *answer}, nil
 }
 
-// byOf returns the grouping that a text names; nil for "".
+// byOf parses a grouping; nil for "".
 func byOf(text string) (*persistence.By, error) {
 	switch name, ok := strings.CutPrefix(text, "label:"); {
 	case text == "":

@@ -31,7 +31,7 @@ type startInput struct {
 // StartAnswer is the answer to a start.
 type StartAnswer = route.StatusResponse[wire.StartResult]
 
-// StartHandler serves starts of tasks: single ones, many at once, forks and reruns.
+// StartHandler serves starts: single starts, batches, forks and reruns.
 type StartHandler struct {
 	Router  *route.Router
 	Catalog *catalog.Flows
@@ -90,7 +90,7 @@ func (h *StartHandler) startTask(ctx context.Context, in *startInput) (*StartAns
 	return &StartAnswer{Status: route.StatusOf(task.Created), Body: started}, nil
 }
 
-// stepToAwait returns the step that a start waits for; none if it names none.
+// stepToAwait returns the step for which a start request waits; zero if there is none.
 func (h *StartHandler) stepToAwait(ctx context.Context, start *wire.StartRequest, version string) (s awaitedStep, err error) {
 	if start.WaitUntil == "" {
 		return s, nil
@@ -105,7 +105,7 @@ func (h *StartHandler) stepToAwait(ctx context.Context, start *wire.StartRequest
 	return parseAwaitedStep("body.wait_until", start.WaitUntil, plan)
 }
 
-// readTask reads a task for an answer.
+// readTask reads a task and converts it to an answer.
 func (h *StartHandler) readTask(ctx context.Context, task string) (*wire.Task, error) {
 	view, err := h.Reader.View(ctx, task)
 	if err != nil {
@@ -115,8 +115,8 @@ func (h *StartHandler) readTask(ctx context.Context, task string) (*wire.Task, e
 	return &shown, nil
 }
 
-// ToStartProblem returns the answer if a task could not be started. where is the part of the
-// request that holds its params.
+// ToStartProblem converts the error of a start to an answer. where is the place of the params in
+// the request.
 func ToStartProblem(err error, where, slug string) error {
 	var bad *flow.BadInputs
 	switch kind := flow.ErrorKindOf(err); {
@@ -168,8 +168,7 @@ func (h *StartHandler) newTask(ctx context.Context, in *startInput) (engine.NewT
 	return n, nil
 }
 
-// CheckStore returns an error for a start, except a dry run, if the store is known to be
-// unavailable.
+// CheckStore returns an error if the store is known to be unavailable, unless dry is true.
 func CheckStore(e engine.Engine, dry bool) error {
 	if dry {
 		return nil
@@ -177,8 +176,8 @@ func CheckStore(e engine.Engine, dry bool) error {
 	return engine.CheckStore(e)
 }
 
-// ReadParams returns the params of a start, from either field. White space is removed, so that it
-// does not make an equal request a different one.
+// ReadParams returns the params of a start from either field. It removes surrounding white space,
+// so that equal requests stay equal.
 func ReadParams(start *wire.StartRequest) (json.RawMessage, error) {
 	v, input := bytes.TrimSpace(start.Params), bytes.TrimSpace(start.Input)
 	name := "params"
@@ -198,10 +197,10 @@ func ReadParams(start *wire.StartRequest) (json.RawMessage, error) {
 	return b.Bytes(), nil
 }
 
-// maxLabel bounds the name and the value of a label.
+// maxLabel bounds the bytes of a label's name and value.
 const maxLabel = 256
 
-// CheckLabels rejects labels that no filter could name, or no database store.
+// CheckLabels rejects labels that no filter can name or no database can store.
 func CheckLabels(labels map[string]string) error {
 	for name, text := range labels {
 		switch {

@@ -14,8 +14,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// startsAtOnce is the number of tasks of one request that start at the same time. They share
-// commits.
+// startsAtOnce is the number of tasks of one request that start at the same time and share commits.
 const startsAtOnce = 128
 
 type startsInput struct {
@@ -45,20 +44,19 @@ func (h *StartHandler) startTasks(ctx context.Context, in *startsInput) (*route.
 	return &route.Response[wire.BatchStartResults]{Body: answer}, nil
 }
 
-// errNoTimeToStart is the answer to a start that was not tried. The others in the same answer are
-// done.
+// errNoTimeToStart is the answer to a start that was not tried for lack of time.
 var errNoTimeToStart = flow.Errorf(flow.Busy, "the task was not started, because earlier tasks of the request took too long: send it again")
 
-// BeginSpan bounds a request that starts many tasks, so that its caller gets all answers before its
-// own timeout. begins reports whether another task may start: not after BeginFor, and not for a
-// caller that is gone. The context gives started tasks another BeginFor to finish.
+// BeginSpan bounds a request that starts many tasks, so that the caller gets all answers before its
+// own timeout. begins reports whether another task may start: within BeginFor, and while the caller
+// waits. The context ends another BeginFor later, so that started tasks can finish.
 func (h *StartHandler) BeginSpan(ctx context.Context) (_ context.Context, begins func() bool, cancel context.CancelFunc) {
 	ctx, cancel = context.WithTimeout(ctx, 2*h.BeginFor)
 	until := time.Now().Add(h.BeginFor)
 	return ctx, func() bool { return ctx.Err() == nil && time.Now().Before(until) }, cancel
 }
 
-// startOne carries out one of several starts.
+// startOne carries out one start of a batch.
 func (h *StartHandler) startOne(ctx context.Context, key string, place int, start *wire.StartRequest) wire.BatchStartResult {
 	if start.IdempotencyKey == "" && key != "" {
 		start.IdempotencyKey = key + ":" + strconv.Itoa(place)
@@ -70,7 +68,7 @@ func (h *StartHandler) startOne(ctx context.Context, key string, place int, star
 	return wire.BatchStartResult{ID: started.Body.ID, Created: started.Body.Created}
 }
 
-// refuseStart returns the answer to one of several starts that was refused.
+// refuseStart returns the answer to a refused start of a batch.
 func (h *StartHandler) refuseStart(ctx context.Context, place int, err error) wire.BatchStartResult {
 	p := h.Router.ToProblem(ctx, err)
 	if what, ok := strings.CutPrefix(p.Field, "body"); ok {

@@ -1,5 +1,4 @@
-// Package tasks serves the tasks of /v1: starts, commands, lists and counts, and commands to many
-// tasks.
+// Package tasks serves the tasks of /v1: starts, commands, lists, counts, and bulk commands.
 package tasks
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Handler serves tasks and the commands to them.
+// Handler serves tasks and their commands.
 type Handler struct {
 	Router    *route.Router
 	Finder    *catalog.Tasks
@@ -106,7 +105,7 @@ func (h *Handler) AddRoutes(rt *route.Router) {
 			requestText}, h.signalTask)
 }
 
-// Request holds the id of a request, so that a repeated request has its effect once.
+// Request holds the id of a request, so that a repeated request takes effect once.
 type Request struct {
 	RequestID      string `header:"Request-Id" maxLength:"200" doc:"Request ID: requests with the same ID take effect once."`
 	IdempotencyKey string `header:"Idempotency-Key" maxLength:"200" doc:"Alternative to Request-Id."`
@@ -114,8 +113,8 @@ type Request struct {
 
 const requestText = "A request with an ID can be sent again: it takes effect once."
 
-// commandRequestID returns the id of a command's request. The same id with another command is
-// another request.
+// commandRequestID returns the request id of a command. It includes the command, because the same
+// id with another command is another request.
 func (r *Request) commandRequestID(command string) (string, error) {
 	if r.RequestID != "" && r.IdempotencyKey != "" && r.RequestID != r.IdempotencyKey {
 		return "", route.NewInvalidError("header.Idempotency-Key", "send one of them", "Request-Id and Idempotency-Key are different")
@@ -127,13 +126,13 @@ func (r *Request) commandRequestID(command string) (string, error) {
 	return command + ":" + id, nil
 }
 
-// CommandInput is the input of a command without content.
+// CommandInput is the input of a command without a body.
 type CommandInput struct {
 	catalog.TaskPath
 	Request
 }
 
-// registerCommand adds a route that gives a command without content to a task.
+// registerCommand adds a route for a command without a body.
 func (h *Handler) registerCommand(name, summary, text string, cmd flow.Command) {
 	op := route.Operation{ID: name + "-task", Method: http.MethodPost,
 		Path: "/v1/tasks/{task}/" + name, Tag: "tasks", Summary: summary, Text: text + " " + requestText}
@@ -142,7 +141,7 @@ func (h *Handler) registerCommand(name, summary, text string, cmd flow.Command) 
 	})
 }
 
-// answerCommand sends a command and answers with the task as it is stored afterwards.
+// answerCommand sends a command, and answers with the stored task.
 func (h *Handler) answerCommand(ctx context.Context, name string, cmd flow.Command,
 	in *CommandInput) (*route.Response[wire.TaskSummary], error) {
 	given, err := h.sendCommand(ctx, name, cmd, in)
@@ -152,13 +151,13 @@ func (h *Handler) answerCommand(ctx context.Context, name string, cmd flow.Comma
 	return given.toResponse(""), nil
 }
 
-// commandResult is the result of a command.
+// commandResult is the task after a command.
 type commandResult struct {
 	row  *persistence.TaskRow
-	made int // number of events that it caused at once; 0 if it came late or was a repetition
+	made int // number of events that the command caused; 0 for a late or repeated command
 }
 
-// NewResponse returns the task as it is stored after the command, with a warning if there is one.
+// toResponse returns the task after the command, with a warning if there is one.
 func (g *commandResult) toResponse(warning string) *route.Response[wire.TaskSummary] {
 	task := render.ToSummary(g.row)
 	task.Warning = warning
@@ -241,7 +240,7 @@ type HoldInput struct {
 	Body wire.StepName
 }
 
-// registerStepCommand adds a route that gives a command about a step.
+// registerStepCommand adds a route for a command about a step.
 func (h *Handler) registerStepCommand(name, summary, text string, command func(flow.Address) flow.Command) {
 	op := route.Operation{ID: name + "-step", Method: http.MethodPost,
 		Path: "/v1/tasks/{task}/" + name, Tag: "tasks", Summary: summary,
@@ -279,7 +278,7 @@ func (h *Handler) appendItems(ctx context.Context, in *appendInput) (*route.Resp
 
 func addressOf(n wire.StepName) flow.Address { return flow.Address{Scope: n.Scope, Node: n.Step} }
 
-// stepProblem distinguishes a missing step from a missing task.
+// stepProblem converts an error about a step. It distinguishes a missing step from a missing task.
 func (h *Handler) stepProblem(ctx context.Context, task string, err error) error {
 	if flow.ErrorKindOf(err) != flow.NotFound {
 		return commandProblem("signal", task, err)
@@ -327,16 +326,16 @@ func (h *Handler) signalTask(ctx context.Context, in *signalInput) (*route.Respo
 	return given.toResponse(h.signalWarning(ctx, given, in.Body.Key)), nil
 }
 
-// signalWarning returns a warning if the signal has no known effect, and "" otherwise.
+// signalWarning returns a warning if the signal has no known effect, else "".
 func (h *Handler) signalWarning(ctx context.Context, given *commandResult, key string) string {
 	row := given.row
-	// with more events it woke a step, and the task failed because of that
+	// more than one event means that the signal woke a step, after which the task failed
 	if row.Status == string(flow.TaskFailed) && given.made == 1 {
 		return "the task has failed: the signal is read if it is retried"
 	}
 	plan, err := h.Reader.Plan(ctx, row.VersionID)
 	if err != nil {
-		return "" // the signal was accepted; an unreadable flow is reported where it is shown
+		return "" // the signal was accepted; an unreadable flow is reported elsewhere
 	}
 	heard := plan.Heard(row.Params)
 	if heard.Has(key) {
@@ -387,7 +386,8 @@ func (h *Handler) getTask(ctx context.Context, in *getTaskInput) (*route.Respons
 	return &route.Response[wire.Task]{Body: task}, nil
 }
 
-// waitForGet waits as a request says: for the end of the task, or of a step, which it returns.
+// waitForGet waits for the end of the task or of a step, as the request demands. It returns the
+// step.
 func (h *Handler) waitForGet(ctx context.Context, in *getTaskInput, view *persistence.View) (*wire.Step, error) {
 	switch {
 	case in.WaitUntil != "" && in.WaitMS == 0:
@@ -423,7 +423,7 @@ func (h *Handler) readAfterWait(ctx context.Context, in *getTaskInput, step *wir
 	return view, step, err
 }
 
-// waitFor waits up to ms for the end of a task.
+// waitFor waits up to ms milliseconds for the end of a task.
 func (h *StartHandler) waitFor(ctx context.Context, task string, ms int64) error {
 	waiting, leave := route.LiftTimeLimits(ctx)
 	defer leave()

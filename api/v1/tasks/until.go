@@ -14,14 +14,14 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// awaitedStep names a step at the top level of a flow, for requests that wait for its end.
+// awaitedStep is a step at the top level of a flow, for whose end a request waits.
 type awaitedStep struct {
 	node  string
-	visit int // 0 for the newest visit that has ended
+	visit int // number of the visit; 0 means the newest visit that has ended
 }
 
-// parseAwaitedStep reads the name of a step: NODE, or NODE#2 for its second visit or use. It
-// returns an error for a node that the flow does not have. A function may have any step.
+// parseAwaitedStep parses the name of a step: NODE, or NODE#2 for the second visit. It returns an
+// error if the flow has no such node. A function may have steps of any name.
 func parseAwaitedStep(where, text string, p *flow.Plan) (s awaitedStep, err error) {
 	s.node = text
 	if p.Root.Nodes[text] != nil {
@@ -47,7 +47,7 @@ func (s *awaitedStep) isEnd(e *flow.Event) bool {
 	return e.Scope == "" && e.Node == s.node && (e.Type == flow.StepEnded || e.Type == flow.StepRecorded)
 }
 
-// endedStep returns the visit of the step that has ended, the newest of several; nil if none has.
+// endedStep returns the newest matching visit that has ended; nil if there is none.
 func (h *StartHandler) endedStep(ctx context.Context, task string, s awaitedStep) (found *wire.Step, err error) {
 	const most, bytes = 100, 4 << 20
 	q := flow.StepQuery{Node: s.node, Most: most, Bytes: bytes,
@@ -70,9 +70,9 @@ func (h *StartHandler) endedStep(ctx context.Context, task string, s awaitedStep
 	}
 }
 
-// awaitStep waits up to ms for the end of a step, and returns it. It returns nil if the step has
-// not ended by then, or the task has ended without it. after is a row of the journal before which
-// the step has not ended.
+// awaitStep waits up to ms milliseconds for the end of a step, and returns the step. It returns nil
+// if the step has not ended by then, or the task ended without the step. after is a journal row up
+// to which the step has not ended.
 func (h *StartHandler) awaitStep(ctx context.Context, task string, s awaitedStep, after, ms int64) (*wire.Step, error) {
 	waiting, leave := route.LiftTimeLimits(ctx)
 	defer leave()

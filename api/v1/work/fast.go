@@ -31,7 +31,7 @@ func readReports(r *http.Request, body []byte, in *reportsInput) bool {
 	if n := in.Body.Next; n != nil && !isWanted(n) {
 		return false
 	}
-	for i := range *all { // lines have defaults that the framework fills in
+	for i := range *all { // the framework must fill in defaults of lines
 		if b := &(*all)[i]; b.Job == "" || len(b.Job) > 4000 || b.Token == "" || len(b.Token) > 256 || len(b.Lines) > 0 || b.LinesFrom < 0 {
 			return false
 		}

@@ -85,8 +85,8 @@ func (h *JobHandler) listJobs(ctx context.Context, in *listJobsInput) (*route.Re
 	return &route.Response[wire.Page[wire.WaitingJob]]{Body: page}, nil
 }
 
-// waitingJobs adds to queue rows which workers hold the jobs. Jobs that have ended since the rows
-// were read are left out.
+// waitingJobs converts queue rows and adds the workers that hold the jobs. It omits jobs that have
+// ended meanwhile.
 func (h *JobHandler) waitingJobs(ctx context.Context, rows []persistence.QueueRow) ([]wire.WaitingJob, error) {
 	workers, err := h.workersOf(ctx, rows)
 	if err != nil {
@@ -108,7 +108,7 @@ func (h *JobHandler) waitingJobs(ctx context.Context, rows []persistence.QueueRo
 	return jobs, nil
 }
 
-// workersOf returns the worker of each job; "" if it has none.
+// workersOf returns the worker that holds each job, by job id. A job without a worker has "".
 func (h *JobHandler) workersOf(ctx context.Context, rows []persistence.QueueRow) (map[string]string, error) {
 	jobs := map[string][]string{}
 	for _, row := range rows {
@@ -141,7 +141,7 @@ func (h *JobHandler) getJob(ctx context.Context, in *JobPath) (*route.Response[w
 	return &route.Response[wire.Job]{Body: toJob(task, r)}, nil
 }
 
-// ParseJobID parses the ids of this API and the ids with which pollers address jobs and runs.
+// ParseJobID parses the job ids of /v1, and the ids that pollers use for jobs and runs.
 func ParseJobID(id string) (task string, address flow.Address, err error) {
 	for _, prefix := range []string{api.QueuePrefix, api.RunPrefix} {
 		id = strings.TrimPrefix(id, prefix)
@@ -165,7 +165,7 @@ func (h *JobHandler) releaseJob(ctx context.Context, in *releaseInput) (*route.R
 	return h.getJob(ctx, &in.JobPath)
 }
 
-// findJob finds a job's attempt in the history of its task.
+// findJob finds the attempt of a job in the history of its task.
 func (h *JobHandler) findJob(ctx context.Context, id string) (task string, r *flow.NodeRun, err error) {
 	task, address, err := ParseJobID(id)
 	if err != nil {
@@ -206,8 +206,8 @@ func toJob(task string, r *flow.NodeRun) wire.Job {
 	return j
 }
 
-// jobState returns a job's state, derived from its attempt in the journal. A job that was withdrawn
-// has failed, with an error that explains it.
+// jobState returns the state of a job, derived from its attempt in the journal. A withdrawn job has
+// failed with an error that explains the withdrawal.
 func jobState(r *flow.NodeRun) string {
 	switch r.Status {
 	case flow.AttemptOK:
@@ -223,7 +223,7 @@ func jobState(r *flow.NodeRun) string {
 	return "claimed"
 }
 
-// serviceOf returns the service that a job needs. Branches named at run time are named after their
+// serviceOf returns the service of a job. A branch that is named at run time has the name of its
 // service.
 func serviceOf(r *flow.NodeRun) string {
 	if r.Node == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// AddToWaits adds to waits for a permit or a worker how many others wait before them. Only the
-// store knows.
+// AddToWaits adds to waits for a permit or a worker how many others wait before them, which is only
+// known from the store.
 func (q *Positions) AddToWaits(ctx context.Context, task string, waits []wire.WaitReason) error {
 	all := make([]*wire.WaitReason, len(waits))
 	for i := range waits {
@@ -20,7 +20,7 @@ func (q *Positions) AddToWaits(ctx context.Context, task string, waits []wire.Wa
 	return q.addWaitPositions(ctx, task, all)
 }
 
-// AddToSteps is AddToWaits for steps.
+// AddToSteps is like AddToWaits, for the waits of steps.
 func (q *Positions) AddToSteps(ctx context.Context, task string, steps []wire.Step) error {
 	var all []*wire.WaitReason
 	for i := range steps {
@@ -55,7 +55,7 @@ func (q *Positions) addWaitPositions(ctx context.Context, task string, waits []*
 	return nil
 }
 
-// orMore returns a suffix that marks a count at its limit.
+// orMore returns the suffix for a count that has reached its limit.
 func orMore(n int) string {
 	if n < persistence.MostBefore {
 		return ""

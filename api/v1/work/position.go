@@ -19,7 +19,7 @@ type Positions struct {
 	Registry api.Registry
 }
 
-// addQueuePositions adds to jobs in a queue how many jobs are before them, and how many workers
+// addQueuePositions adds to waits for a worker how many jobs are before them, and how many workers
 // could take them.
 func (q *Positions) addQueuePositions(ctx context.Context, task string, waits []*wire.WaitReason) error {
 	if !slices.ContainsFunc(waits, func(w *wire.WaitReason) bool { return w.Service != "" }) {
@@ -39,14 +39,14 @@ func (q *Positions) addQueuePositions(ctx context.Context, task string, waits []
 		switch {
 		case err == nil:
 			w.Ahead = &before
-		case !errors.Is(err, persistence.ErrNotFound): // it has ended, or has not been queued yet
+		case !errors.Is(err, persistence.ErrNotFound): // the job has ended, or is not queued yet
 			return err
 		}
 	}
 	return nil
 }
 
-// countEligible counts the online workers that may take jobs of a service with these labels.
+// countEligible counts the online workers that offer a service and have all the labels.
 func (q *Positions) countEligible(known []persistence.Worker, service string, labels []string) (n int) {
 	for i := range known {
 		w := &known[i]

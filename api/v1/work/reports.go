@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Routes with which workers end claimed jobs.
+// This file has the routes with which workers end claimed jobs.
 
 const reportText = "A late or repeated report is acknowledged and changes nothing."
 
@@ -84,12 +84,12 @@ type reportsInput struct {
 	Body wire.JobReports
 }
 
-// reportJobs carries out all valid reports of a request.
+// reportJobs carries out the valid reports of a request, and returns an error for each other one.
 func (h *JobHandler) reportJobs(ctx context.Context, in *reportsInput) (*route.Response[wire.JobReportResults], error) {
 	answer := wire.JobReportResults{Items: make([]wire.JobReportResult, len(in.Body.Reports))}
 	all, errs := h.ordersFor(ctx, in.Worker, in.Body.Reports)
 	var orders engine.Orders
-	var places []int // indexes of the orders in the answer
+	var places []int // indexes of the orders among the reports
 	for i, err := range errs {
 		item := &answer.Items[i]
 		item.Job = in.Body.Reports[i].Job
@@ -117,7 +117,7 @@ func (h *JobHandler) reportJobs(ctx context.Context, in *reportsInput) (*route.R
 	return &route.Response[wire.JobReportResults]{Body: answer}, nil
 }
 
-// exchangeJobs carries out orders, and claims jobs if the worker asks for some.
+// exchangeJobs carries out orders, and claims jobs if the worker requests some.
 func (h *JobHandler) exchangeJobs(ctx context.Context, in *reportsInput,
 	orders engine.Orders) (outcomes engine.Outcomes, jobs engine.Jobs, err error) {
 	if in.Body.Next == nil {
@@ -142,8 +142,8 @@ func (h *JobHandler) itemProblem(ctx context.Context, job string, err error) *wi
 	return &h.Router.ToProblem(ctx, err).Problem
 }
 
-// ordersFor converts reports to commands for their tasks, or to errors. Log lines in the reports
-// are stored first.
+// ordersFor converts reports to orders for their tasks, or to errors. It first stores the log lines
+// of the reports.
 func (h *JobHandler) ordersFor(ctx context.Context, worker string, reports []wire.JobReport) ([]engine.Order, []error) {
 	orders, errs := make([]engine.Order, len(reports)), make([]error, len(reports))
 	kept := h.storeLogs(ctx, reports, errs)
@@ -159,9 +159,8 @@ func (h *JobHandler) ordersFor(ctx context.Context, worker string, reports []wir
 	return orders, errs
 }
 
-// storeLogs stores the logs in reports, and returns for which reports there are logs. Each task is
-// read once, however many of its jobs have ended. A task that does not exist is reported with the
-// results of its jobs.
+// storeLogs stores the logs of reports, and returns which reports have stored logs. It reads each
+// task once. A missing task is reported with the results of its jobs.
 func (h *JobHandler) storeLogs(ctx context.Context, reports []wire.JobReport, errs []error) (kept []bool) {
 	kept = make([]bool, len(reports))
 	unread, places := withLogs(reports)
@@ -194,7 +193,8 @@ func (h *JobHandler) storeLog(ctx context.Context, v *persistence.View, at flow.
 	return kept, err
 }
 
-// withLogs returns the reports with logs, grouped by task, and their attempts.
+// withLogs returns the indexes of the reports with logs by task, and the addresses of their
+// attempts.
 func withLogs(reports []wire.JobReport) (byTask map[string][]int, places []flow.Address) {
 	byTask, places = map[string][]int{}, make([]flow.Address, len(reports))
 	for i := range reports {

@@ -51,7 +51,7 @@ func (h *JobHandler) writeStreams(ctx context.Context, in *writeStreamsInput) (*
 	return &route.Response[wire.StreamWriteResults]{Body: answer}, nil
 }
 
-// maxWriteBytes is the maximum size of the values of one write. Readers read a few writes at once.
+// maxWriteBytes is the maximum size of the values in one write. It bounds the memory of readers.
 const maxWriteBytes = 1 << 20
 
 func checkWriteSizes(writes []wire.StreamWrite) error {
@@ -68,7 +68,7 @@ func checkWriteSizes(writes []wire.StreamWrite) error {
 	return nil
 }
 
-// checkWriter refuses values of a job that has ended, or that another worker has claimed.
+// checkWriter returns an error if a job has ended, or another worker has claimed the job.
 func (h *JobHandler) checkWriter(ctx context.Context, task string, at flow.Address, in *writeStreamsInput) error {
 	v, err := h.Reader.View(ctx, task)
 	if err != nil {

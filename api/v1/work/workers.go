@@ -23,7 +23,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Routes with which workers register and get their jobs. Routes with which they end them are in
+// This file has the routes with which workers register and get jobs. Routes that end jobs are in
 // reports.go.
 
 // WorkerHandler serves workers, their polls and their heartbeats.
@@ -126,8 +126,8 @@ func (h *WorkerHandler) listWorkers(ctx context.Context, in *listWorkersInput) (
 	return &route.Response[wire.Page[wire.Worker]]{Body: page}, nil
 }
 
-// afterWorker returns the workers that follow a worker. If it was deleted, workers that registered
-// at the same time may be returned again.
+// afterWorker returns the workers after a cursor. If the worker of the cursor was deleted, workers
+// with the same registration time may be repeated.
 func afterWorker(known []persistence.Worker, at route.Cursor) []persistence.Worker {
 	for i, w := range known {
 		if w.ID == at.Name {
@@ -156,14 +156,14 @@ func (h *WorkerHandler) toWorker(k *persistence.Worker) wire.Worker {
 	return w
 }
 
-// Types of workers in /v1 that differ from the stored ones, which are the words of PocketFlow.
+// These worker types of /v1 differ from the stored types, which are those of PocketFlow.
 const (
 	pushType = "push"
 	pullType = "pull"
 )
 
-// workerType returns the type of a worker in /v1. A registration through the routes of PocketFlow
-// may have any type; only workers of type http are called.
+// workerType returns the type of a worker in /v1. Registrations through PocketFlow's routes may
+// have any type; the engine only calls workers of type http.
 func workerType(stored string) string {
 	switch stored {
 	case "http":
@@ -245,12 +245,11 @@ func (h *WorkerHandler) handleHeartbeat(ctx context.Context, in *heartbeatInput)
 type extendedClaims struct {
 	engine.Extended
 	err      error
-	panicked string // panic value and stack; a panic ends the request, as it does elsewhere
+	panicked string // panic value and stack; the request panics with it
 }
 
-// extendClaims extends the claims of a heartbeat concurrently with its other work. Claims may be
-// about to expire while the heartbeat waits for other members. And the heartbeat must not be late
-// because the task of a claim is on a member that does not answer.
+// extendClaims extends the claims of a heartbeat concurrently with its other work. So claims do not
+// expire while the heartbeat waits, and an unreachable member does not delay the heartbeat.
 func (h *WorkerHandler) extendClaims(ctx context.Context, in *heartbeatInput) <-chan extendedClaims {
 	done := make(chan extendedClaims, 1)
 	if len(in.Body.Claims) == 0 {
@@ -270,8 +269,8 @@ func (h *WorkerHandler) extendClaims(ctx context.Context, in *heartbeatInput) <-
 	return done
 }
 
-// checkNotes rejects invalid notes before any claim is extended. Afterwards an error would hide
-// which jobs are canceled.
+// checkNotes rejects invalid notes before any claim is extended. A later error would hide which
+// jobs are canceled.
 func checkNotes(held []wire.HeldJob) error {
 	for i, c := range held {
 		if len(c.StatusText) > flow.MaxName {
@@ -295,7 +294,7 @@ func dropCanceled(held []wire.HeldJob, canceled []string) []wire.HeldJob {
 	return slices.DeleteFunc(held, func(c wire.HeldJob) bool { return slices.Contains(canceled, c.Job) })
 }
 
-// recordNotes stores the notes with which a worker describes the states of its jobs.
+// recordNotes stores the status texts that a worker sends for its jobs.
 func (h *WorkerHandler) recordNotes(ctx context.Context, held []wire.HeldJob) error {
 	var orders engine.Orders
 	for _, c := range held {
@@ -323,7 +322,7 @@ func (h *WorkerHandler) recordNotes(ctx context.Context, held []wire.HeldJob) er
 	return nil
 }
 
-// storeLines stores log lines of jobs that go on.
+// storeLines stores the log lines of jobs that continue.
 func (h *WorkerHandler) storeLines(ctx context.Context, held []wire.HeldJob) error {
 	for _, c := range held {
 		if len(c.Lines) == 0 {
@@ -358,7 +357,7 @@ func (h *WorkerHandler) pollJobs(ctx context.Context, in *pollInput) (*route.Res
 	return &route.Response[wire.ClaimedJobs]{Body: wire.ClaimedJobs{Jobs: toClaimedJobs(jobs)}}, nil
 }
 
-// pollOf returns the poll for a worker's wishes. where is the part of the request with them.
+// pollOf converts a job request to a poll. where is the place of the job request in the body.
 func (h *WorkerHandler) pollOf(ctx context.Context, where, worker string, w *wire.JobRequest) (engine.Poll, error) {
 	p := engine.Poll{Worker: worker, Services: w.Services, Labels: w.Labels, Max: w.Max, Unlisted: true}
 	if w.Flow != "" {
