@@ -258,7 +258,7 @@ func readError(resp *http.Response) error {
 		e.Message, e.Detail = plain.Error, plain.Error
 		e.Code = kindOf(resp.StatusCode)
 	}
-	if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) { // error text of Go's HTTP servers
+	if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) { // text of Go servers
 		e.Message, e.Detail, e.Hint = "this address speaks TLS",
 			"this address speaks TLS: write https://", "write https:// in place of http://"
 	}

@@ -58,7 +58,7 @@ type TaskQuery struct {
 	CreatedFrom, CreatedTo time.Time         // from inclusive, to exclusive
 	EndedFrom, EndedTo     time.Time
 	Shortest, Longest      time.Duration // duration from creation to end; selects ended tasks only
-	Sort                   string        // created, -ended or ended; "" means -created, newest first
+	Sort                   string        // created, -ended, ended; "" means -created (newest)
 }
 
 func (t TaskQuery) queryValues() url.Values {

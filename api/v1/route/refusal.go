@@ -121,7 +121,7 @@ func faultOf(op *huma.Operation, e *huma.ErrorDetail) wire.FieldError {
 		f.Hint = "known are: " + strings.Join(queryOf(op), ", ")
 	case e.Message == "unexpected property":
 		f.Message, f.Hint = "there is no such field", "correct its name or remove it"
-	case strings.HasPrefix(e.Message, "invalid date/time"): // the original is about Go's time format
+	case strings.HasPrefix(e.Message, "invalid date/time"): // the original has Go formats
 		f.Message, f.Hint = "this is not a time", "send one as in RFC 3339, with its zone: 2026-01-31T15:04:05Z"
 	// the original message has the sent value and a Go type
 	case strings.HasPrefix(e.Message, notThatNumber):
