@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Body returns the request body for workers and the stdin of scripts:
+// Body returns the request body for workers, which is also the stdin of scripts:
 // {"input":any,"params":{…},"key":"…"}.
 func Body(job *flow.Job) []byte {
 	b := make([]byte, 0, len(job.Input)+len(job.Params)+160)

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/unitid"
 )
 
-// Input returns the input of the node. If that is null, as for a graph's node without prep, it
-// returns its params.
+// Input returns the input of a job. For null input, as in a graph node without prep, it returns the
+// params.
 func Input(job *flow.Job) json.RawMessage {
 	if expr.KindOf(job.Input) != expr.KindNull || len(job.Params) == 0 {
 		return job.Input
@@ -31,8 +31,8 @@ func NodeOf(job *flow.Job) *flow.PlanNode {
 	return scope.Nodes[job.Node]
 }
 
-// Upstream returns the outputs of the node's dependencies in a job's input; nil if the node can
-// have none.
+// Upstream returns the outputs of the node's dependencies in a job's input; nil if the node has no
+// dependencies.
 func Upstream(job *flow.Job) json.RawMessage {
 	n := NodeOf(job)
 	if n == nil || n.Dag == nil {
@@ -51,7 +51,7 @@ func Upstream(job *flow.Job) json.RawMessage {
 }
 
 // UnitID returns a UUID that identifies the unit of a job. For units that clients of Ork know, it
-// is the id that they use.
+// is the id in Ork's API.
 func UnitID(job *flow.Job) string {
 	if n := NodeOf(job); n != nil && n.Dag != nil && job.Scope == "" {
 		return unitid.TaskID(job.Task, n.Dag.Index, job.Unit)
@@ -61,5 +61,5 @@ func UnitID(job *flow.Job) string {
 	return uuid.NewSHA1(units, []byte(flow.JobID(job.Task, unit))).String()
 }
 
-// units is the UUID namespace for units that clients of Ork do not know.
+// units is the UUID namespace for all other units.
 var units = uuid.MustParse("6c0b6a52-7a0e-5d7b-8a43-0d5f0e1c2b7f")

@@ -8,20 +8,20 @@ type Passage interface {
 	Job() flow.Job
 	// Of returns the task and the address of the job, also after the passage has landed.
 	Of() (task string, at flow.Address)
-	// FunctionHost returns the side of the task for a function that is a flow. It must be called
-	// before the passage lands.
+	// FunctionHost returns the connection of a function flow to its task. It must be called before
+	// the passage lands.
 	FunctionHost() FunctionHost
-	// Begin is called before a worker gets the job. If it returns false, no worker may get it: the
-	// job was withdrawn, or will be sent again.
+	// Begin is called before a worker gets the job. If it returns false, no worker may get the job,
+	// because the job was withdrawn or will be sent again.
 	Begin() bool
-	// Foreign reports whether another member owns the job's task. Without a worker for it, the
-	// relay gives it back as Lost and Unbegun.
+	// Foreign reports whether another member owns the job's task. Without a matching worker, the
+	// relay then returns the job as Lost and Unbegun.
 	Foreign() bool
 	// Over reports whether the job is no longer needed.
 	Over() bool
-	// Land reports the result of the job, once. A report that is Lost makes the job run again, at
-	// the member in To.
+	// Land reports the result of the job, once. A report with Lost makes the job run again, at the
+	// member in To.
 	Land(flow.Report)
-	// Part lands a job whose worker takes it along to another member, which will report it.
+	// Part lands a job without a result, because its worker takes the job to another member.
 	Part()
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// Variables returns the environment variables that describe a program's job.
+// Variables returns the environment variables that describe a job to its program.
 func Variables(job *flow.Job) map[string]string {
 	own := map[string]string{
 		"TROUPE_JOB": job.ID(), "TROUPE_KEY": job.Key(), "TROUPE_TASK": job.Task,

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// NoFlow returns why a function that is a flow is held: nothing has it.
+// NoFlow returns the reason why a function flow is held: no carrier has the function.
 func NoFlow(e *flow.Exec) string {
 	return flow.HeldAbsent + e.Func + ": register it with HandleFlow, and start the program or a worker"
 }

@@ -18,7 +18,7 @@ import (
 type Stream = interface {
 	Receive() (*attach.FromWorker, error)
 	Send(*attach.ToWorker) error
-	// HangUp makes a waiting Receive, and all later ones, fail.
+	// HangUp makes all current and later calls of Receive fail.
 	HangUp()
 }
 
@@ -30,8 +30,8 @@ const (
 	helloTimeout = 10 * time.Second
 )
 
-// Serve serves a worker's stream, from its hello to its end. The error is the reason why a worker
-// is refused.
+// Serve serves a worker's stream from the hello to the end. The error is the reason why the worker
+// was refused.
 func (s *Sessions) Serve(ctx context.Context, stream Stream) error {
 	inTime := s.host.AfterFunc(helloTimeout, stream.HangUp)
 	first, err := stream.Receive()
@@ -76,7 +76,8 @@ func checkHello(hello *attach.Hello) error {
 	return nil
 }
 
-// joinSession resumes the session that a hello names if it still exists, or starts a new one.
+// joinSession resumes the session in a hello, if it still exists. Otherwise it starts a new
+// session.
 func (s *Sessions) joinSession(ctx context.Context, hello *attach.Hello, stream Stream) (*workerSession, *workerStream, error) {
 	c := newWorkerStream(stream)
 	if ses := s.resumeSession(hello, c); ses != nil {
@@ -97,8 +98,8 @@ func (s *Sessions) joinSession(ctx context.Context, hello *attach.Hello, stream 
 	return ses, c, nil
 }
 
-// expectWorker makes jobs wait for a worker that is listed, or will be, and has no session yet: a
-// client that sees it in the list may start tasks for it.
+// expectWorker makes jobs wait for a worker that is about to get a session. Clients may already see
+// the worker in the list and start tasks for it.
 func (s *Sessions) expectWorker(hello *attach.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +139,8 @@ func (s *Sessions) registerWorker(ctx context.Context, hello *attach.Hello) erro
 
 // knownWorker is a worker with sessions here.
 type knownWorker struct {
-	sessions int   // number of sessions
-	joined   int64 // when it registered with this member, by the store's time
+	sessions int   // number of sessions of the worker on this member
+	joined   int64 // registration time at this member, by the store's time
 }
 
 func (s *Sessions) countSession(worker string) {
@@ -153,9 +154,9 @@ func (s *Sessions) countSession(worker string) {
 	k.sessions++
 }
 
-// uncountSession deregisters a worker if it has no other session here, and has not registered at
-// another member since. If this member itself is leaving, the worker stays listed, because the next
-// member waits for it.
+// uncountSession deregisters a worker without another session here, unless it has registered at
+// another member since. If this member is leaving, the worker stays listed, because the next member
+// waits for it.
 func (s *Sessions) uncountSession(worker string) {
 	s.mu.Lock()
 	k, away := s.workers[worker], s.isLeaving()
@@ -196,8 +197,7 @@ func (s *Sessions) startSession(hello *attach.Hello, c *workerStream) (*workerSe
 
 func sortedUnique(list []string) []string { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
-// resumeSession gives a session its new stream. If the old stream is not known to be broken yet, it
-// hangs up that one.
+// resumeSession gives a session a new stream. It hangs up the old stream if that is still open.
 func (s *Sessions) resumeSession(hello *attach.Hello, c *workerStream) *workerSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,8 +225,8 @@ func (s *Sessions) newWelcome(ses *workerSession, resumed bool) *attach.Welcome 
 		GraceMs:     uint32(s.opts.Grace.Milliseconds()), MostBytes: uint64(s.opts.MaxMessage)}
 }
 
-// detachStream handles the end of a stream. The session waits for its worker, unless that has said
-// goodbye.
+// detachStream handles the end of a stream. The session waits for its worker, unless the worker has
+// announced that it leaves.
 func (s *Sessions) detachStream(ses *workerSession, c *workerStream) {
 	s.mu.Lock()
 	if ses.stream != c {
@@ -247,8 +247,8 @@ func (s *Sessions) detachStream(ses *workerSession, c *workerStream) {
 	s.endSession(ses)
 }
 
-// waitsForWorker reports whether a session waits for its worker after its stream broke. While the
-// member leaves, it does as long as the worker has jobs that it may take to another member.
+// waitsForWorker reports whether a session waits for its worker after its stream broke. On a
+// leaving member, it waits only while the worker has jobs to take to another member.
 func (s *Sessions) waitsForWorker(ses *workerSession) bool {
 	switch {
 	case s.opts.Grace == 0, ses.leaving, s.shut:
@@ -257,7 +257,7 @@ func (s *Sessions) waitsForWorker(ses *workerSession) bool {
 	return !s.away || s.allowsRoaming() && len(ses.grants) > 0
 }
 
-// endAfterGrace ends a session whose worker has not come back in time.
+// endAfterGrace ends a session whose worker did not return within the grace period.
 func (s *Sessions) endAfterGrace(ses *workerSession, c *workerStream) {
 	s.mu.Lock()
 	if ses.brokenStream != c || s.ctx.Err() != nil {
@@ -267,13 +267,13 @@ func (s *Sessions) endAfterGrace(ses *workerSession, c *workerStream) {
 	s.endSessionLocked(ses)
 }
 
-// endSession ends a session. Other workers get its jobs.
+// endSession ends a session, and lets other workers get its jobs.
 func (s *Sessions) endSession(ses *workerSession) {
 	s.mu.Lock()
 	s.endSessionLocked(ses)
 }
 
-// endSessionLocked is endSession with the lock held, which it releases.
+// endSessionLocked ends a session. The caller holds the lock, which it releases.
 func (s *Sessions) endSessionLocked(ses *workerSession) {
 	if s.byID[ses.id] != ses || ses.stream != nil {
 		s.mu.Unlock()

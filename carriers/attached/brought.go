@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// Workers bring jobs along from a member that is gone or is leaving, from one to which their stream
-// broke, or from this one before its restart. The task is asked whether the worker still has the
-// job. If so, this member becomes its carrier. The job is then sent here like any other,
-// recognized, and not sent to the worker again.
+// Workers bring jobs from another member that is gone or leaving, after a broken stream, or from
+// this member before its restart. This member asks the task whether the worker still has the job.
+// If so, this member becomes the carrier. The job is then dispatched here, recognized, and not sent
+// to the worker again.
 
 // jobKey identifies an attempt without building its id.
 type jobKey struct {
@@ -23,26 +23,26 @@ type jobKey struct {
 	at   flow.Address
 }
 
-// broughtJob is a job that a worker has brought along, until its task has answered and the job was
-// sent here.
+// broughtJob is a job that a worker has brought. It is unsettled until the task has answered and
+// the job was dispatched here.
 type broughtJob struct {
-	workerDelivery int                // delivery number under which the worker got it
+	workerDelivery int                // delivery number under which the worker got the job
 	since          int64              // enqueue time of the attempt that the worker got
-	finished       bool               // the worker has its result …
-	result         *attach.Result     // … or the result is here already
-	accepted       bool               // the task accepted this member as the carrier …
-	memberDelivery int                // … with this delivery number
-	parked         []carriers.Passage // deliveries of the job that arrived here meanwhile
+	finished       bool               // the worker has the result
+	result         *attach.Result     // result, if it has arrived here
+	accepted       bool               // the task accepted this member as the carrier
+	memberDelivery int                // delivery number for this member, after accepted
+	parked         []carriers.Passage // deliveries of the job that arrived before it was settled
 	voidBefore     int                // deliveries below this number were withdrawn
 	// delivery from this member in an earlier session of the worker; nil if none
 	earlierPassage carriers.Passage
-	// the worker may have left: the task is asked after its next message
+	// the worker may have left, so the task is asked only after its next message
 	unsure bool
-	late   bool // its result came when there was no room for it
+	late   bool // the result arrived when there was no room for it
 }
 
-// maxEarly is how many bytes of results of unsettled jobs a member keeps. The worker has to send
-// further ones again.
+// maxEarly is how many bytes of results of unsettled jobs a member keeps. Workers must send further
+// results again.
 const maxEarly = 64 << 20
 
 // keepResult keeps the result of an unsettled job if there is room for it.
@@ -74,19 +74,18 @@ func (s *Sessions) Grace() time.Duration {
 	return s.opts.Grace
 }
 
-// Roam sets the function by which this member becomes the carrier of brought jobs.
+// Roam sets the function that sends requests for brought jobs to the tasks.
 func (s *Sessions) Roam(bring func(ctx context.Context, jobs engine.Orders) engine.Outcomes) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bring = bring
 }
 
-// allowsRoaming reports whether workers may move to other members with their jobs, and come from
-// there.
+// allowsRoaming reports whether workers may move between members with their jobs.
 func (s *Sessions) allowsRoaming() bool { return s.bring != nil && s.Grace() > 0 }
 
-// acceptBrought records the jobs that a worker has brought along to its new session. It returns
-// false if there are none. The worker has to stop its other jobs, and those without a valid ticket.
+// acceptBrought records the jobs that a worker has brought to its new session. It returns false if
+// there are none. Jobs without a valid ticket are canceled at the worker.
 func (ses *workerSession) acceptBrought(hello *attach.Hello) bool {
 	s := ses.sessions
 	all := hello.GetBrought()
@@ -132,8 +131,8 @@ func (s *Sessions) scheduleBring(ses *workerSession) {
 	}
 }
 
-// trackBrought makes deliveries of a brought job recognizable. An earlier session of the same
-// worker loses the job.
+// trackBrought indexes a brought job, so that its deliveries are recognized. An earlier session of
+// the same worker loses the job.
 func (ses *workerSession) trackBrought(g *jobGrant, before map[jobKey]*jobGrant) {
 	s, key := ses.sessions, jobKey{g.task, g.at}
 	if other := s.broughtJobs[key]; other != nil {
@@ -146,7 +145,7 @@ func (ses *workerSession) trackBrought(g *jobGrant, before map[jobKey]*jobGrant)
 	ses.grants[g.number], s.broughtJobs[key] = g, g
 }
 
-// releaseGrant removes a brought job that is in another session of its worker now.
+// releaseGrant removes a brought job that has moved to another session of its worker.
 func (ses *workerSession) releaseGrant(g *jobGrant) {
 	g.clearBrought()
 	if ses.grants[g.number] == g {
@@ -154,7 +153,7 @@ func (ses *workerSession) releaseGrant(g *jobGrant) {
 	}
 }
 
-// earlierGrants returns the jobs that other sessions of the worker have here.
+// earlierGrants returns the jobs in other sessions of the worker on this member.
 func (s *Sessions) earlierGrants(ses *workerSession) map[jobKey]*jobGrant {
 	if s.workers[ses.worker].sessions < 2 {
 		return nil
@@ -173,9 +172,9 @@ func (s *Sessions) earlierGrants(ses *workerSession) map[jobKey]*jobGrant {
 	return all
 }
 
-// bringTimeout bounds one request, bringBatch is how many jobs it contains. bringRetry is the pause
-// before a retry if tasks did not answer. bringRecheck is the pause before tasks are asked again
-// about jobs that have not been sent here yet, which may have ended since.
+// bringTimeout bounds one request, and bringBatch is how many jobs it contains. bringRetry is the
+// pause after tasks did not answer. bringRecheck is the pause before tasks are asked again about
+// jobs that were not dispatched here, because these may have ended.
 const (
 	bringTimeout = time.Second
 	bringBatch   = 500
@@ -215,7 +214,7 @@ func (s *Sessions) bringJobs(ses *workerSession) {
 	}
 }
 
-// unsettledJobs returns the requests for the brought jobs of a worker that are not settled yet.
+// unsettledJobs returns the requests for the unsettled jobs of a worker.
 func (s *Sessions) unsettledJobs(ses *workerSession) (all []bringRequest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +232,7 @@ func (s *Sessions) unsettledJobs(ses *workerSession) (all []bringRequest) {
 	return all
 }
 
-// sendBringRequests reports whether all requests were answered.
+// sendBringRequests sends requests to tasks, and reports whether all were answered.
 func (s *Sessions) sendBringRequests(ses *workerSession, questions []bringRequest) (answered bool) {
 	orders := make(engine.Orders, len(questions))
 	for i, q := range questions {
@@ -247,7 +246,7 @@ func (s *Sessions) sendBringRequests(ses *workerSession, questions []bringReques
 	s.mu.Lock()
 	for i, q := range questions {
 		switch err := outcomes[i].Err; {
-		case q.of.brought == nil: // it was settled meanwhile, or is in another session
+		case q.of.brought == nil: // the job was settled meanwhile, or is in another session
 		case err == nil:
 			q.of.brought.accepted, q.of.brought.memberDelivery = true, outcomes[i].Given
 			s.settleJob(q.of, &then)
@@ -280,15 +279,15 @@ func (s *Sessions) runActions(a unlockedActions) {
 	}
 }
 
-// settleJob gives a brought job to its worker, if the task has accepted it and the job was sent
-// here. An earlier delivery will be withdrawn; a later one belongs to another worker.
+// settleJob gives a brought job to its worker if the task has accepted it and the job was
+// dispatched here. An earlier delivery will be withdrawn; a later one belongs to another worker.
 func (s *Sessions) settleJob(g *jobGrant, then *unlockedActions) {
 	b := g.brought
 	switch {
 	case !b.accepted:
 		return
 	case b.memberDelivery < b.voidBefore:
-		// it has ended, or another member has it at which the worker was meanwhile: the task knows
+		// the job may have ended or be at another member, so the task decides
 		s.bringAgain(g)
 		return
 	}
@@ -310,9 +309,8 @@ func (s *Sessions) settleJob(g *jobGrant, then *unlockedActions) {
 	}
 }
 
-// startBrought continues a job at its worker. A job that may not start yet is sent again later. If
-// it was withdrawn just now, it has ended, or belongs to another member at which the worker was
-// meanwhile: the task knows.
+// startBrought continues a job at its worker. A job that may not start yet is sent again later. For
+// a job that was just withdrawn, the task decides.
 func (s *Sessions) startBrought(g *jobGrant, p carriers.Passage, then *unlockedActions) {
 	switch {
 	case p.Begin():
@@ -323,8 +321,8 @@ func (s *Sessions) startBrought(g *jobGrant, p carriers.Passage, then *unlockedA
 	}
 }
 
-// holdJob makes a brought job one of the worker's regular jobs. Its result may be here already. If
-// the result was dropped, a new stream makes the worker send it again.
+// holdJob makes a brought job a regular job of the worker, and uses its result if that has arrived.
+// If the result was dropped, a new stream makes the worker send it again.
 func (s *Sessions) holdJob(g *jobGrant, p carriers.Passage, then *unlockedActions) {
 	job, b := p.Job(), g.brought
 	s.finishSettling(g, then)
@@ -349,7 +347,7 @@ func (s *Sessions) refuseJob(g *jobGrant, then *unlockedActions) {
 	case b.late:
 		g.session.outbox.acknowledged = append(g.session.outbox.acknowledged, g.number)
 		g.session.removeGrant(g)
-	case b.finished: // the result is acknowledged when it comes
+	case b.finished: // the result is acknowledged when it arrives
 		g.session.removeGrant(g)
 	default:
 		g.session.outbox.canceled = append(g.session.outbox.canceled, g.number)
@@ -363,7 +361,7 @@ func (s *Sessions) finishSettling(g *jobGrant, then *unlockedActions) {
 	then.toWake = append(then.toWake, g.session)
 	delete(s.broughtJobs, jobKey{g.task, g.at})
 	for _, p := range b.parked {
-		if b.accepted && p.Job().Given < b.memberDelivery { // it is outdated, and will be withdrawn
+		if b.accepted && p.Job().Given < b.memberDelivery { // outdated, and will be withdrawn
 			then.landings = append(then.landings, reportedJob{Passage: p, report: flow.Report{Lost: true, Unbegun: true}})
 			continue
 		}
@@ -375,8 +373,7 @@ func (s *Sessions) finishSettling(g *jobGrant, then *unlockedActions) {
 	}
 }
 
-// parkIfBrought takes a delivery of a job that a worker has brought along. It returns false for
-// other jobs.
+// parkIfBrought keeps a delivery of a brought job. It returns false for other jobs.
 func (s *Sessions) parkIfBrought(p carriers.Passage, job *flow.Job, then *unlockedActions) bool {
 	g := s.broughtJobs[jobKey{job.Task, job.Address}]
 	if g == nil {
@@ -387,8 +384,8 @@ func (s *Sessions) parkIfBrought(p carriers.Passage, job *flow.Job, then *unlock
 	return true
 }
 
-// parkQueued takes a waiting job out of the queue if its worker came meanwhile and has it already:
-// no other worker may start it before its task has answered. It returns false for other jobs.
+// parkQueued removes a waiting job from the queue if a worker has brought this job meanwhile. Then
+// no other worker may start it before the task has answered. It returns false for other jobs.
 func (s *Sessions) parkQueued(p carriers.Passage, job *flow.Job) bool {
 	g := s.broughtJobs[jobKey{job.Task, job.Address}]
 	if g == nil || p.Over() {
@@ -424,10 +421,9 @@ func (s *Sessions) unparkJob(p carriers.Passage, then *unlockedActions) bool {
 	return true
 }
 
-// bringAgain asks a task again about a job that was withdrawn: the worker may have been at another
-// member since it brought the job. If that happens twice without a message from the worker, the
-// worker may have left unnoticed, and another member may be doing the same. Then the task is asked
-// only after the worker's next message.
+// bringAgain asks a task again about a withdrawn job, because the worker may have been at another
+// member since. If this happens twice without a message from the worker, the worker may have left
+// unnoticed. Then the task is asked only after the worker's next message.
 func (s *Sessions) bringAgain(g *jobGrant) {
 	g.brought.accepted, g.brought.unsure = false, g.doubted
 	g.doubted, g.session.doubted = true, true
@@ -435,7 +431,7 @@ func (s *Sessions) bringAgain(g *jobGrant) {
 }
 
 // withdrawBrought handles the withdrawal of a brought job that its worker is carrying out. The job
-// may have ended or not, so the task is asked again.
+// may not have ended, so the task is asked again.
 func (g *jobGrant) withdrawBrought(p carriers.Passage) {
 	s := g.session.sessions
 	delete(s.held, p)

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// memberCredits holds the announced credits of another member.
+// memberCredits holds the credits that another member has announced.
 type memberCredits struct {
 	lastTurn int64
 	groups   map[string]*remoteGroup
@@ -20,15 +20,15 @@ type memberCredits struct {
 type remoteGroup struct {
 	engine.Credit
 	member string
-	taken  int       // its free credits used by jobs passed on since the announcement …
-	since  time.Time // … and the time of the last of them
+	taken  int       // free credits used by jobs passed on since the announcement
+	since  time.Time // time of the last job that was passed on
 }
 
-// takenTimeout is how long a job that was passed on may take to appear in the other member's
-// announcements. Some jobs never arrive.
+// takenTimeout is how long a job that was passed on may take to appear in the announcements of the
+// other member. Some jobs never arrive.
 const takenTimeout = 200 * time.Millisecond
 
-// Credited stores the credits of another member, and passes waiting jobs to it.
+// Credited stores the credits of another member, and passes waiting jobs to that member.
 func (s *Sessions) Credited(c *engine.Credits) {
 	s.mu.Lock()
 	f := s.remoteMembers[c.Member]
@@ -52,8 +52,8 @@ func (s *Sessions) Credited(c *engine.Credits) {
 	refuseJobs(failed)
 }
 
-// updateCredits applies an announcement. It reports whether the set of groups has changed, and
-// which services have more workers.
+// updateCredits applies an announcement. others reports whether the set of groups has changed. more
+// lists the services with more workers.
 func (f *memberCredits) updateCredits(c *engine.Credits) (others bool, more []string) {
 	named := map[string]bool{}
 	for _, credit := range c.List {
@@ -82,7 +82,7 @@ func (f *memberCredits) updateCredits(c *engine.Credits) (others bool, more []st
 	return others, more
 }
 
-// Gone reports that another member is gone.
+// Gone removes the credits of another member.
 func (s *Sessions) Gone(incarnation string) {
 	s.mu.Lock()
 	delete(s.remoteMembers, incarnation)
@@ -118,15 +118,15 @@ func (s *Sessions) freestRemote(exec *flow.Exec) (best *remoteGroup) {
 	return best
 }
 
-// passJob returns the report that passes a job to a group at another member.
+// passJob returns the lost report that passes a job to a group at another member.
 func (s *Sessions) passJob(g *remoteGroup, p carriers.Passage) reportedJob {
 	g.taken++
 	g.since = s.host.Now()
 	return reportedJob{Passage: p, report: flow.Report{Lost: true, Unbegun: true, To: g.member}}
 }
 
-// passOverdue passes waiting jobs to members whose reserved credits were not used after all. Jobs
-// without a listed worker fail.
+// passOverdue frees reserved credits of other members that were not used in time, and passes
+// waiting jobs to these members. Jobs without a listed worker fail.
 func (s *Sessions) passOverdue() {
 	s.mu.Lock()
 	for _, f := range s.remoteMembers {

@@ -9,12 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// A function that is a flow talks with its task while its worker carries it out: its records are
-// stored, and it gets the ends of its waits. It does not move with its worker to another member.
-// There it is called again behind its recorded steps.
+// A function flow communicates with its task while a worker carries it out: the member stores its
+// records, and sends it the ends of its waits. It does not move with its worker to another member.
+// Instead, it is called again there and continues after its recorded steps.
 
-// offeredServices returns all services of a worker: those of its handlers and of its functions that
-// are flows.
+// offeredServices returns all services of a worker, including those of its function flows.
 func offeredServices(hello *attach.Hello) []string {
 	services := slices.Clone(hello.GetServices())
 	for _, name := range hello.GetFlows() {
@@ -23,23 +22,24 @@ func offeredServices(hello *attach.Hello) []string {
 	return sortedUnique(services)
 }
 
-// functionGrant is the part of a grant that only functions have. The lock of Sessions guards it.
+// functionGrant is the part of a grant that only function flows have. The lock of Sessions guards
+// it.
 type functionGrant struct {
 	host   carriers.FunctionHost
-	prefix string // of the recorded names of steps
-	// steps that follow those in the job: the rest of the history, and the ends of waits
+	prefix string // prefix of the recorded names of steps
+	// steps after those in the job: the rest of the history, and the ends of waits
 	steps     []*attach.FunctionStep
-	confirmed int                    // number of such steps that the worker has confirmed, which are dropped …
-	sent      int                    // … and number of the others that were sent on the present stream
-	queued    bool                   // it is in the outbox
-	record    *attach.FunctionRecord // newest record that waits to be stored
+	confirmed int                    // number of steps that the worker has confirmed (dropped)
+	sent      int                    // number of remaining steps sent on the current stream
+	queued    bool                   // the grant is in the outbox
+	record    *attach.FunctionRecord // newest record to be stored
 	storing   bool                   // a record is being stored
 }
 
-// pageBytes is the size of the history that a job carries itself.
+// pageBytes is the maximum size of the history in the job message itself.
 const pageBytes = batchBytes / 2
 
-// beginFunction adds the function to a job that a worker gets.
+// beginFunction adds the data of a function flow to a job message.
 func (g *jobGrant) beginFunction(p carriers.Passage, j *flow.Job) {
 	steps := make([]*attach.FunctionStep, len(j.Function.Steps))
 	for i := range steps {
@@ -52,7 +52,7 @@ func (g *jobGrant) beginFunction(p carriers.Passage, j *flow.Job) {
 	g.function.host.Listen(g.addStep)
 }
 
-// countPage returns how many of the steps fit into a number of bytes, and at least one.
+// countPage returns how many steps fit into a number of bytes, at least one.
 func countPage(steps []*attach.FunctionStep, most int) (n int) {
 	for bytes := 0; n < len(steps) && bytes < most; n++ {
 		bytes += stepBytes(steps[n])
@@ -77,7 +77,7 @@ func (g *jobGrant) addStep(step flow.CodeStep) {
 	g.session.wakeWriter()
 }
 
-// queueSteps makes the writer send the steps that the worker has not been sent.
+// queueSteps makes the writer send the steps that were not sent yet.
 func (g *jobGrant) queueSteps() {
 	f := g.function
 	if !f.queued && f.sent < len(f.steps) {
@@ -86,7 +86,7 @@ func (g *jobGrant) queueSteps() {
 	}
 }
 
-// resendSteps sends the unconfirmed steps again, on another stream.
+// resendSteps sends the unconfirmed steps again on a new stream.
 func (g *jobGrant) resendSteps() {
 	if f := g.function; f != nil {
 		f.sent, f.queued = 0, false
@@ -94,20 +94,20 @@ func (g *jobGrant) resendSteps() {
 	}
 }
 
-// confirmSteps drops the steps that the worker has.
+// confirmSteps drops the steps that the worker has confirmed.
 func (f *functionGrant) confirmSteps(seen uint64) {
 	n := max(0, int(min(seen, uint64(f.confirmed+f.sent)))-f.confirmed)
 	f.steps, f.confirmed, f.sent = f.steps[n:], f.confirmed+n, f.sent-n
 }
 
-// addFunctions adds answers and steps of functions to a message, until it is large enough.
+// addFunctions adds answers and steps of functions to a message until the message is large enough.
 func (o *outbox) addFunctions(m *attach.ToWorker, bytes int) {
 	m.Answers, o.answers = o.answers, nil
 	for len(o.functions) > 0 && bytes < batchBytes {
 		g := o.functions[0]
 		f := g.function
 		if g.passage == nil {
-			f.sent = len(f.steps) // it is no longer needed
+			f.sent = len(f.steps) // the function is no longer needed
 		}
 		if n := countPage(f.steps[f.sent:], batchBytes-bytes); n > 0 {
 			page := f.steps[f.sent : f.sent+n]
@@ -126,7 +126,7 @@ func (o *outbox) addFunctions(m *attach.ToWorker, bytes int) {
 	}
 }
 
-// takeRecord stores what a function reports, one record after the other.
+// takeRecord accepts a record of a function and has it stored, one record after another.
 func (ses *workerSession) takeRecord(r *attach.FunctionRecord) {
 	g := ses.grants[r.GetNumber()]
 	if g == nil || g.passage == nil || g.function == nil {
@@ -141,7 +141,7 @@ func (ses *workerSession) takeRecord(r *attach.FunctionRecord) {
 	}
 }
 
-// storeRecords stores the records of a function until none is left, and answers each.
+// storeRecords stores and answers the records of a function until none is left.
 func (s *Sessions) storeRecords(g *jobGrant) {
 	f := g.function
 	for {
@@ -177,7 +177,7 @@ func answerTo(r *attach.FunctionRecord, err error) *attach.FunctionAnswer {
 	return a
 }
 
-// givenUpBy returns how a function was given up; nil for a job that is no function.
+// givenUpBy returns why a worker gave up a function; nil for other jobs and results.
 func (g *jobGrant) givenUpBy(r *attach.Result) *flow.GivenUp {
 	if g.function == nil || r.GetOutcome() != attach.Outcome_OUTCOME_GIVEN_UP {
 		return nil
@@ -201,7 +201,7 @@ func toWireStep(s *flow.CodeStep) *attach.FunctionStep {
 		Output: s.Output, Error: s.Error, Details: s.Details, Tries: uint32(s.Tries), StartedAtMs: s.StartedAt, EndedAtMs: s.EndedAt}
 }
 
-// fromWireRecord returns the steps and waits of a record. prefix begins their recorded names.
+// fromWireRecord converts the steps and waits of a record. It puts prefix before their names.
 func fromWireRecord(r *attach.FunctionRecord, prefix string) ([]flow.CodeStep, []flow.CodeWait) {
 	steps := make([]flow.CodeStep, len(r.GetSteps()))
 	for i, s := range r.GetSteps() {

@@ -10,17 +10,17 @@ import (
 )
 
 // sessionGroup holds the sessions with the same services and labels. A search for a free credit
-// looks at groups, which are few, and takes the session with the most credits.
+// looks at the few groups, and takes the session with the most credits.
 type sessionGroup struct {
 	key      string
 	services []string // sorted
 	labels   []string // sorted
 	byFree   byFree
 	free     int  // free credits of all sessions
-	changed  bool // it may have to be announced
+	changed  bool // the group may have to be announced
 }
 
-// byFree is a heap of sessions, the one with the most free credits first.
+// byFree is a heap of sessions, most free credits first.
 type byFree []*workerSession
 
 func (h byFree) Len() int           { return len(h) }
@@ -46,7 +46,7 @@ func keyOf(services, labels []string) string {
 	return strings.Join(services, "\x00") + "\x01" + strings.Join(labels, "\x00")
 }
 
-// addToGroup adds a session to its group, where jobs find it.
+// addToGroup adds a session to its group, so that it gets jobs.
 func (s *Sessions) addToGroup(ses *workerSession, services, labels []string) {
 	key := keyOf(services, labels)
 	g := s.groups[key]
@@ -112,7 +112,7 @@ func (g *sessionGroup) canServe(exec *flow.Exec) bool {
 	return offered && hasAll(g.labels, exec.Labels)
 }
 
-// hasAll reports whether labels, which are sorted, contain all wanted ones.
+// hasAll reports whether the sorted labels contain all wanted ones.
 func hasAll(labels, wanted []string) bool {
 	for _, label := range wanted {
 		if _, has := slices.BinarySearch(labels, label); !has {
@@ -122,7 +122,7 @@ func hasAll(labels, wanted []string) bool {
 	return true
 }
 
-// creditOf returns the announcement for a group. A member that is leaving announces no credits.
+// creditOf returns the credits of a group to announce. A leaving member announces none.
 func (s *Sessions) creditOf(g *sessionGroup) engine.Credit {
 	c := engine.Credit{Services: g.services, Labels: g.labels}
 	if !s.isLeaving() {

@@ -11,24 +11,24 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// A function that is a flow is held by its task if nothing has it, or if the code of its worker
-// does not fit its history. When another worker with it attaches, here or to another member, the
-// task delivers it again.
+// A task holds a function flow if no carrier has the function, or if the code of its worker does
+// not match its history. When a worker with the function attaches to any member, the task delivers
+// it again.
 
-// maxHeld is the maximum number of held functions that a member notes. Further ones wait in the
+// maxHeld is the maximum number of held functions that a member remembers. Further ones wait in the
 // queue instead.
 const maxHeld = 100_000
 
-// heldFunctions are functions that are held until another worker attaches: their deliveries, by
-// service.
+// heldFunctions are the held functions by service, with their delivery numbers. They are released
+// when another worker attaches.
 type heldFunctions struct {
 	byService map[string]map[jobKey]int
 	count     int
 }
 
-// noteRefused notes a function that is refused and will be held by its task. It returns true for
-// all other jobs. It returns false for a function that has to wait in the queue instead: it undoes
-// its work, which its task does not hold back, or too many are held.
+// noteRefused remembers a refused function that its task will hold. It returns true for all other
+// jobs. It returns false if the function must wait in the queue instead: the task does not hold a
+// function that undoes its work, or too many are held.
 func (h *heldFunctions) noteRefused(p carriers.Passage, exec *flow.Exec) bool {
 	if exec.Type != flow.ExecCode || p.Foreign() {
 		return true
@@ -36,7 +36,7 @@ func (h *heldFunctions) noteRefused(p carriers.Passage, exec *flow.Exec) bool {
 	return !p.Job().Function.Undoes && h.noteHeld(p)
 }
 
-// noteHeld notes a function that will be held. It returns false if there are too many.
+// noteHeld remembers a function that will be held. It returns false if there are too many.
 func (h *heldFunctions) noteHeld(p carriers.Passage) bool {
 	if h.count >= maxHeld {
 		return false
@@ -56,7 +56,7 @@ func (h *heldFunctions) noteHeld(p carriers.Passage) bool {
 	return true
 }
 
-// takeHeld returns orders that release the held functions of a service, and forgets these.
+// takeHeld removes the held functions of a service, and returns the orders that release them.
 func (h *heldFunctions) takeHeld(service string) (orders engine.Orders) {
 	held := h.byService[service]
 	delete(h.byService, service)
@@ -69,7 +69,7 @@ func (h *heldFunctions) takeHeld(service string) (orders engine.Orders) {
 	return orders
 }
 
-// releaseHeld releases the held functions of services that another worker offers. The caller holds
+// releaseHeld releases the held functions of services that a new worker offers. The caller holds
 // the lock.
 func (s *Sessions) releaseHeld(services []string) {
 	if s.bring == nil || s.heldFunctions.count == 0 {
@@ -84,7 +84,7 @@ func (s *Sessions) releaseHeld(services []string) {
 	}
 }
 
-// sendReleases sends orders until all tasks have answered.
+// sendReleases sends release orders until all tasks have answered.
 func (s *Sessions) sendReleases(orders engine.Orders) {
 	for len(orders) > 0 && s.ctx.Err() == nil {
 		var again engine.Orders

@@ -10,9 +10,10 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// waitingQueue holds the jobs of one type that wait for a worker with a service and labels.
+// waitingQueue holds the jobs of one exec type that wait for a worker with the same service and
+// labels.
 type waitingQueue struct {
-	exec           *flow.Exec // of any of the jobs
+	exec           *flow.Exec // exec of any of the jobs
 	jobs           []waitingJob
 	withdrawnCount int // upper bound of withdrawn jobs in the queue
 }
@@ -20,11 +21,11 @@ type waitingQueue struct {
 type waitingJob struct {
 	carriers.Passage
 	at   int64  // enqueue time, by the store's clock
-	turn uint64 // order among jobs of the same time
+	turn uint64 // order among jobs with equal times
 }
 
 // enqueueJob queues a job for which no session has a free credit. Jobs of other members' tasks have
-// queues of their own: the longest waiting job goes first, whichever member owns its task.
+// separate queues. The longest waiting job of all queues goes first.
 func (s *Sessions) enqueueJob(p carriers.Passage, job *flow.Job) {
 	exec := job.Exec
 	key := string(exec.Type) + "\x00" + exec.Service + "\x00" + strings.Join(exec.Labels, "\x00")
@@ -50,7 +51,7 @@ func (s *Sessions) popJob(key string, l *waitingQueue) waitingJob {
 	return first
 }
 
-// fillSession gives a session as many jobs as it has free credits, the longest waiting first.
+// fillSession gives a session jobs for its free credits, longest waiting first.
 func (s *Sessions) fillSession(ses *workerSession) {
 	for !s.isLeaving() && ses.freeCredits() > 0 {
 		key, l := s.oldestQueue(ses)
@@ -64,8 +65,7 @@ func (s *Sessions) fillSession(ses *workerSession) {
 	}
 }
 
-// oldestQueue returns the queue with the longest waiting first job among those that a session can
-// serve.
+// oldestQueue returns the queue with the longest waiting job that a session can serve.
 func (s *Sessions) oldestQueue(ses *workerSession) (key string, first *waitingQueue) {
 	for k, l := range s.queues {
 		if (first == nil || l.jobs[0].isBefore(first.jobs[0])) && ses.group.canServe(l.exec) {
@@ -86,7 +86,7 @@ func (s *Sessions) keysByAge() []string {
 	return slices.SortedFunc(maps.Keys(s.queues), func(a, b string) int { return s.queues[a].jobs[0].compare(s.queues[b].jobs[0]) })
 }
 
-// removeUnservable removes the jobs for which no worker is left.
+// removeUnservable removes and returns the jobs for which no worker is left.
 func (s *Sessions) removeUnservable() (failed []carriers.Passage) {
 	if s.isLeaving() {
 		return nil
@@ -112,7 +112,7 @@ func (s *Sessions) removeUnservable() (failed []carriers.Passage) {
 }
 
 // noteWithdrawn records that a queued job was withdrawn. When up to half of a long queue is
-// withdrawn, those jobs are removed, so that they do not stay in memory until a worker is free.
+// withdrawn, it removes these jobs from memory.
 func (s *Sessions) noteWithdrawn() {
 	for _, key := range s.keysByAge() {
 		l := s.queues[key]

@@ -31,21 +31,21 @@ func (s *Sessions) Collectors() []prometheus.Collector {
 	}
 }
 
-// slotCollector counts the places of attached workers by service at each scrape. A worker of
-// several services counts with each of them.
+// slotCollector counts the credits of attached workers by service at each scrape. A worker with
+// several services counts for each of them.
 type slotCollector struct{ *Sessions }
 
 var slotsDesc = prometheus.NewDesc("troupe_worker_slots",
 	"Slots of workers attached to this member: used or free. "+
 		"A worker counts once for each of its services.", []string{"service", "state"}, nil)
 
-// slotCounts are the places of workers that offer a service.
+// slotCounts are the credits of workers that offer a service.
 type slotCounts struct{ free, taken int }
 
 // Describe implements prometheus.Collector.
 func (s slotCollector) Describe(ch chan<- *prometheus.Desc) { ch <- slotsDesc }
 
-// Collect implements prometheus.Collector: it counts the current places.
+// Collect implements prometheus.Collector. It counts the current credits.
 func (s slotCollector) Collect(ch chan<- prometheus.Metric) {
 	for service, n := range s.countSlots() {
 		ch <- prometheus.MustNewConstMetric(slotsDesc, prometheus.GaugeValue, float64(n.free), service, "free")
@@ -87,7 +87,7 @@ func (s *Sessions) freeCredits() (n int) {
 	return n
 }
 
-// waitingJobs counts queued jobs; a few of them may have been withdrawn.
+// waitingJobs counts queued jobs, including some that were withdrawn.
 func (s *Sessions) waitingJobs() (n int) {
 	for _, l := range s.queues {
 		n += len(l.jobs)

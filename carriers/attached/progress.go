@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// maxNotes is how many notes may wait to be stored. Further ones are dropped: they are only for
-// observers.
+// maxNotes is how many progress notes may wait to be stored. Further notes are dropped, because
+// they are only for display.
 const maxNotes = 1000
 
 // jobNote is a worker's progress note for its job.
@@ -54,14 +54,14 @@ func (s *Sessions) storeNotes() {
 	}
 }
 
-// Log stores a worker's output during a job.
+// Log stores the output of a worker during a job.
 type Log interface {
 	io.Writer
-	// Add adds lines that the worker has separated.
+	// Add adds output that the worker has split into lines.
 	Add([]lines.Line)
-	// Close waits briefly for the store. It reports whether the log has content.
+	// Close ends the log and waits briefly for the store. It reports whether the log has content.
 	Close() bool
-	// End does the same as Close without waiting.
+	// End is like Close, but does not wait.
 	End() bool
 }
 
@@ -73,7 +73,7 @@ func (s *Sessions) appendLog(g *jobGrant, p *attach.Progress) {
 	if g.log == nil {
 		g.log = s.opts.Log(g.task, flow.JobID(g.task, g.at))
 	}
-	_, _ = g.log.Write(p.GetLog()) // it never fails
+	_, _ = g.log.Write(p.GetLog()) // Write never fails
 	g.log.Add(linesOf(p.GetLines()))
 }
 

@@ -11,43 +11,43 @@ import (
 )
 
 // workerSession is the session of an attached worker. After its stream has broken, the session
-// waits for the worker for a while. The lock of Sessions guards its fields.
+// waits for the worker during the grace period. The lock of Sessions guards its fields.
 type workerSession struct {
 	sessions    *Sessions
 	id          string
 	worker      string
 	group       *sessionGroup // sessions with the same services and labels
 	heapIndex   int           // index in the group's heap
-	countedFree int           // free credits as counted in the group
+	countedFree int           // free credits as counted in the group's sum
 	credits     int
 	grants      map[uint64]*jobGrant
-	lastNumber  uint64 // last job number
+	lastNumber  uint64 // number of the last job
 	outbox      outbox
-	stream      *workerStream // nil if it is broken
+	stream      *workerStream // nil if the stream is broken
 	bringSignal chan struct{} // holds a token when tasks must be asked about brought jobs
 	bringing    bool
-	// stream after which it waits for another one; nil if it does not wait
+	// broken stream after which the session waits for a new one; nil if it does not wait
 	brokenStream     *workerStream
-	heartbeatRunning atomic.Bool // a heartbeat of its worker is being passed on
-	doubted          bool        // some of its grants are doubted
-	// the worker gets no more jobs, and the session ends with its stream
+	heartbeatRunning atomic.Bool // a heartbeat of the worker is being passed on
+	doubted          bool        // some grants of the session are doubted
+	// the worker gets no more jobs, and the session ends with the stream
 	leaving bool
 }
 
-// jobGrant is a job that uses one of a session's credits until the worker has answered for it.
+// jobGrant is a job that uses one credit of a session until the worker has sent its result.
 type jobGrant struct {
 	session   *workerSession
 	number    uint64
 	passage   carriers.Passage // nil if the job is no longer needed
-	job       *attach.Job      // in the form for the worker
+	job       *attach.Job      // job in the form for the worker
 	sent      bool
 	task      string
 	at        flow.Address
 	log       Log            // nil if there is no output
-	broughtAs *broughtJob    // how it was brought along; nil if it was not
-	doubted   bool           // withdrawn and asked for again since the worker's last message
-	brought   *broughtJob    // brought along and not settled yet; nil if settled
-	function  *functionGrant // of a function that is a flow; nil for other jobs
+	broughtAs *broughtJob    // how the job was brought; nil if it was not
+	doubted   bool           // withdrawn and requested again since the worker's last message
+	brought   *broughtJob    // unsettled brought job; nil if settled
+	function  *functionGrant // nil if the job is not a function flow
 }
 
 // outbox holds the next messages to the worker.
@@ -57,10 +57,10 @@ type outbox struct {
 	canceled     []uint64
 	answers      []*attach.FunctionAnswer
 	functions    []*jobGrant // functions with steps to send
-	told         bool        // the worker knows that the member leaves
+	told         bool        // the worker was notified that the member leaves
 }
 
-// freeCredits returns the unused credits. A session without a stream takes no new jobs.
+// freeCredits returns the number of unused credits. It is 0 for a session without a stream.
 func (ses *workerSession) freeCredits() int {
 	if ses.stream == nil || ses.leaving {
 		return 0
@@ -68,7 +68,7 @@ func (ses *workerSession) freeCredits() int {
 	return ses.credits - len(ses.grants)
 }
 
-// giveJob gives a job to the worker, unless it is no longer needed.
+// giveJob gives a job to the worker. It returns false if the job is no longer needed.
 func (ses *workerSession) giveJob(p carriers.Passage, job *flow.Job) bool {
 	if !p.Begin() {
 		return false
@@ -84,8 +84,8 @@ func (ses *workerSession) giveJob(p carriers.Passage, job *flow.Job) bool {
 	return true
 }
 
-// jobFor returns a job in the form for a worker. With its ticket the worker may take it to another
-// member.
+// jobFor returns a job in the form for a worker. It includes a ticket with which the worker may
+// take the job to another member.
 func (ses *workerSession) jobFor(j *flow.Job, number uint64) *attach.Job {
 	job := &attach.Job{Number: number, Id: j.ID(), Key: j.Key(), Service: j.Exec.Service,
 		Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
@@ -114,7 +114,7 @@ func (ses *workerSession) wakeWriter() {
 type reportedJob struct {
 	carriers.Passage
 	report   flow.Report
-	migrates bool // its worker takes it to another member
+	migrates bool // the worker takes the job to another member
 }
 
 func landReports(all []reportedJob) {
@@ -127,8 +127,8 @@ func landReports(all []reportedJob) {
 	}
 }
 
-// awaitStream stores the broken stream after which another one is awaited, and ends the previous
-// wait.
+// awaitStream sets the broken stream after which a session waits for a new one. It ends the
+// previous wait.
 func (ses *workerSession) awaitStream(c *workerStream) {
 	if ses.brokenStream != nil {
 		ses.brokenStream.stopGrace()
@@ -136,7 +136,7 @@ func (ses *workerSession) awaitStream(c *workerStream) {
 	ses.brokenStream = c
 }
 
-// removeGrant removes a grant, and returns its job if that is still needed and must land.
+// removeGrant removes a grant. It returns the job if the job is still needed and must land.
 func (ses *workerSession) removeGrant(g *jobGrant) (p carriers.Passage) {
 	delete(ses.grants, g.number)
 	ses.sessions.updateFree(ses)
@@ -146,15 +146,15 @@ func (ses *workerSession) removeGrant(g *jobGrant) (p carriers.Passage) {
 	return p
 }
 
-// endLog stores a worker's output for a job that the worker does not finish.
+// endLog ends the log of a job that the worker does not finish.
 func (g *jobGrant) endLog() {
 	if g.log != nil {
 		g.log.End()
 	}
 }
 
-// reconcileJobs compares the jobs of a worker that is back with the session's. Jobs that did not
-// reach it are sent again, and jobs that are no longer needed are canceled.
+// reconcileJobs compares the jobs of a returned worker with those of the session. Jobs that did not
+// reach the worker are sent again, and jobs that are no longer needed are canceled.
 func (ses *workerSession) reconcileJobs(hello *attach.Hello) {
 	ses.outbox = outbox{}
 	has := map[uint64]bool{}
@@ -176,7 +176,7 @@ func (ses *workerSession) reconcileJobs(hello *attach.Hello) {
 		case g.passage == nil:
 			ses.removeGrant(g)
 		default:
-			g.broughtAs = nil // the worker no longer has it: it is like any other job
+			g.broughtAs = nil // the worker no longer has the job, so it is like any other
 			ses.outbox.jobs = append(ses.outbox.jobs, g)
 		}
 	}
@@ -201,9 +201,9 @@ func (ses *workerSession) grantsInOrder() []*jobGrant {
 	return list
 }
 
-// releaseAll removes all jobs from a session that has ended. Jobs that were not sent, or that this
-// member leaves behind, do not count as lost. If the member stops, the worker continues its jobs,
-// and brings them to another member, or to this one after its restart.
+// releaseAll removes all jobs from an ended session. Jobs that were not sent, or that the leaving
+// member gives up, do not count as lost. If the member stops, the worker continues its jobs and
+// brings them to another member or to this one after its restart.
 func (ses *workerSession) releaseAll() (then unlockedActions) {
 	s := ses.sessions
 	for _, g := range ses.grantsInOrder() {

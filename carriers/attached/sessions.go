@@ -19,26 +19,27 @@ import (
 
 // Options configure Sessions. Zero fields mean the default.
 type Options struct {
-	// Grace is how long a session waits for its worker after its stream broke; 5 s. Negative means
-	// not at all.
+	// Grace is how long a session waits for its worker after the stream broke. Default 5 s;
+	// negative means no wait.
 	Grace time.Duration
 	// Heartbeat is the interval of heartbeats in both directions. A side that is silent for three
-	// times as long counts as gone; 2 s.
+	// intervals counts as gone. Default 2 s.
 	Heartbeat time.Duration
-	// Secret is shared by all members only. It proves to one member that another one gave a job to
-	// a worker. If empty, workers bring no jobs along.
+	// Secret is shared by all members. It proves to a member that another member gave a job to a
+	// worker. If empty, workers cannot bring jobs.
 	Secret string
-	// MaxMessage bounds a worker's message in bytes; 8 MiB.
+	// MaxMessage bounds a worker's message in bytes. Default 8 MiB.
 	MaxMessage int64
-	// Patience is how long after the start a job waits for workers that were attached before; 5 s.
+	// Patience is how long after the start a job waits for workers that were attached before.
+	// Default 5 s.
 	Patience time.Duration
-	// Workers is the list of workers, to which attached ones are added.
+	// Workers is the list of workers, to which attached workers are added.
 	Workers Workers
 	// Note stores a worker's progress notes for its job. May be nil.
 	Note func(ctx context.Context, task string, n flow.Note) error
 	// Log opens the log for a worker's output during a job. May be nil.
 	Log func(task, job string) Log
-	// Logger is the log; slog.Default() if nil.
+	// Logger is the log; nil means slog.Default().
 	Logger *slog.Logger
 	// Host is the environment of the sessions.
 	Host host.Host
@@ -53,18 +54,17 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// Workers knows all workers, however they get their jobs.
+// Workers is the list of all workers of the cluster.
 type Workers interface {
 	Register(ctx context.Context, w persistence.Worker) error
 	Heartbeat(ctx context.Context, id string, load int) error
 	Deregister(ctx context.Context, id string) error
-	// Signs returns the signs of a worker's life, from here and from other members.
+	// Signs returns the signs of life of a worker, from this and other members.
 	Signs(id string) flow.Signs
-	// Awaited reports whether a worker for such jobs was attached before this member started, and
-	// has not been seen since.
+	// Awaited reports whether a matching worker was attached before this member started, and has
+	// not been heard since.
 	Awaited(exec *flow.Exec) bool
-	// Listed reports whether a worker for such jobs is listed as attached to any member, and not
-	// silent.
+	// Listed reports whether a matching worker is attached to any member and not silent.
 	Listed(exec *flow.Exec) bool
 }
 
@@ -78,24 +78,24 @@ type Sessions struct {
 	stop   context.CancelFunc
 	done   host.Group
 
-	mayServe atomic.Bool // some worker is attached or awaited; else lookups are skipped
+	mayServe atomic.Bool // a worker is attached or awaited; otherwise lookups are skipped
 
 	mu       sync.Mutex
 	byID     map[string]*workerSession
 	expected []*attach.Hello // hellos of workers whose sessions are about to start
 	groups   map[string]*sessionGroup
 	offering map[string][]*sessionGroup // by service
-	queues   map[string]*waitingQueue   // waiting jobs, by the workers that they need
+	queues   map[string]*waitingQueue   // waiting jobs by type, service and labels
 	held     map[carriers.Passage]*jobGrant
-	// jobs that workers have brought along, until they are settled
+	// unsettled jobs that workers have brought
 	broughtJobs map[jobKey]*jobGrant
-	earlyBytes  int                     // bytes of their early results
+	earlyBytes  int                     // bytes of the early results of unsettled jobs
 	workers     map[string]*knownWorker // workers with sessions
 	turn        uint64                  // number of the last job
 	shut        bool                    // no new jobs start, and workers are asked to leave
-	away        bool                    // the same, until streams are served again
+	away        bool                    // like shut, until streams are served again
 
-	tickets *ticketSigner // nil if workers bring no jobs along
+	tickets *ticketSigner // nil if workers cannot bring jobs
 	bring   func(ctx context.Context, jobs engine.Orders) engine.Outcomes
 
 	creditSharing
@@ -123,7 +123,7 @@ func New(opts Options) *Sessions {
 	return s
 }
 
-// Close ends the background work. All streams must have ended.
+// Close ends the background work. Call it after all streams have ended.
 func (s *Sessions) Close() {
 	s.stop()
 	s.mu.Lock()
@@ -134,7 +134,7 @@ func (s *Sessions) Close() {
 	s.done.Wait()
 }
 
-// giveUpWaiting fails the jobs of workers that have not come back in time after a start.
+// giveUpWaiting fails the jobs of workers that did not return in time after a start.
 func (s *Sessions) giveUpWaiting() {
 	over, stop := s.host.Timer(s.opts.Patience)
 	defer stop()
@@ -151,7 +151,7 @@ func (s *Sessions) giveUpWaiting() {
 	refuseJobs(failed)
 }
 
-// Offers reports whether a worker for such a job is attached, or may soon be back.
+// Offers reports whether a matching worker is attached, or may return soon.
 func (s *Sessions) Offers(exec *flow.Exec) bool {
 	if !s.mayServe.Load() {
 		return false
@@ -161,7 +161,7 @@ func (s *Sessions) Offers(exec *flow.Exec) bool {
 	return s.hasWorkerFor(exec) || s.isWorkerAwaited(exec)
 }
 
-// updateMayServe updates whether lookups are needed.
+// updateMayServe sets whether lookups of workers are needed.
 func (s *Sessions) updateMayServe() {
 	s.mayServe.Store(len(s.byID)+len(s.expected)+len(s.remoteOffering) > 0 || s.elapsedSince(s.opened) < s.opts.Patience)
 }
@@ -176,7 +176,7 @@ func (s *Sessions) hasWorkerFor(exec *flow.Exec) bool {
 		slices.ContainsFunc(s.remoteOffering[exec.Service], func(g *remoteGroup) bool { return hasAll(g.Labels, exec.Labels) })
 }
 
-// Send gives jobs to workers here, passes them to another member, or queues them.
+// Send gives jobs to workers of this member, passes them to another member, or queues them.
 func (s *Sessions) Send(jobs []carriers.Passage) {
 	var failed []carriers.Passage
 	var passed []reportedJob
@@ -212,8 +212,7 @@ func (s *Sessions) Send(jobs []carriers.Passage) {
 	s.runActions(then)
 }
 
-// canWait reports whether a job may wait here: a worker may get it, or it is recovered when the
-// member is back.
+// canWait reports whether a job may wait here: a worker may get it, or it is recovered later.
 func (s *Sessions) canWait(p carriers.Passage, exec *flow.Exec) bool {
 	if s.isLeaving() {
 		return !p.Foreign()
@@ -221,8 +220,8 @@ func (s *Sessions) canWait(p carriers.Passage, exec *flow.Exec) bool {
 	return s.hasWorkerFor(exec) || s.isWorkerAwaited(exec)
 }
 
-// refuseJobs lands jobs for which no worker is attached. Jobs of type http may find a push worker,
-// and jobs of other members' tasks a worker that the owner knows.
+// refuseJobs lands jobs without a matching worker. Jobs of type http may go to a push worker, and
+// jobs of other members' tasks to a worker that the owner knows.
 func refuseJobs(jobs []carriers.Passage) {
 	for _, p := range jobs {
 		if p.Over() {
@@ -240,7 +239,7 @@ func refuseJobs(jobs []carriers.Passage) {
 	}
 }
 
-// CallOff withdraws a job. It keeps its credit until the worker has answered.
+// CallOff withdraws a job. The job uses a credit until the worker has answered.
 func (s *Sessions) CallOff(p carriers.Passage) {
 	s.mu.Lock()
 	g := s.held[p]
@@ -267,14 +266,13 @@ func (s *Sessions) CallOff(p carriers.Passage) {
 	p.Land(flow.Report{Lost: true})
 }
 
-// Shut stops new jobs from starting, and asks the workers to finish the jobs that they have.
+// Shut stops new jobs from starting, and asks the workers to finish their jobs.
 func (s *Sessions) Shut() { s.startLeaving(&s.shut) }
 
-// Leave does the same as Shut for the time in which no streams are served: jobs wait, and Return
-// ends it.
+// Leave is like Shut while no streams are served. Jobs wait, and Return ends this state.
 func (s *Sessions) Leave() { s.startLeaving(&s.away) }
 
-// Return reports that streams are served again.
+// Return reports that streams are served again, so jobs may start.
 func (s *Sessions) Return() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,8 +282,8 @@ func (s *Sessions) Return() {
 
 func (s *Sessions) isLeaving() bool { return s.shut || s.away }
 
-// startLeaving notifies the workers, and passes waiting jobs to other members. Jobs of the member's
-// own tasks wait if there is no other worker.
+// startLeaving notifies the workers, and passes waiting jobs to other members. Jobs of this
+// member's tasks stay if there is no other worker.
 func (s *Sessions) startLeaving(how *bool) {
 	s.mu.Lock()
 	*how = true
@@ -306,7 +304,7 @@ func (s *Sessions) startLeaving(how *bool) {
 	}
 }
 
-// endIfWaiting ends a session that waits for its worker if the member stops.
+// endIfWaiting ends a session without a stream if the member stops.
 func (s *Sessions) endIfWaiting(ses *workerSession) {
 	s.mu.Lock()
 	over := s.shut && ses.stream == nil
@@ -316,7 +314,7 @@ func (s *Sessions) endIfWaiting(ses *workerSession) {
 	}
 }
 
-// removeForeign removes the waiting jobs of other members' tasks.
+// removeForeign removes and returns the waiting jobs of other members' tasks.
 func (s *Sessions) removeForeign() (jobs []carriers.Passage) {
 	for _, key := range s.keysByAge() {
 		l := s.queues[key]

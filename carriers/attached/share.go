@@ -11,12 +11,12 @@ import (
 )
 
 // gatherFor is how long changes of credits are collected. shareInterval is the pause between
-// checks, and after repeatFrom checks, or when the other members have changed, all credits are
-// announced again because notices may be lost.
+// checks. After repeatFrom checks, or when the members have changed, all credits are announced
+// again, because notices may be lost.
 const (
 	gatherFor     = 5 * time.Millisecond
 	shareInterval = 250 * time.Millisecond
-	repeatFrom    = 20 // checks without a full announcement
+	repeatFrom    = 20 // number of checks without a full announcement
 )
 
 // creditSharing is the exchange of credits between relays. The lock of Sessions guards its fields.
@@ -26,7 +26,7 @@ type creditSharing struct {
 	sendCredits   func(*engine.Credits)
 	changeSignal  chan struct{}            // holds a token when there may be changes to announce
 	changed       []*sessionGroup          // groups changed since the last announcement
-	announced     map[string]engine.Credit // by group key
+	announced     map[string]engine.Credit // last announced credits by group key
 	announceCount int64                    // number of announcements
 }
 
@@ -40,7 +40,7 @@ func (s *Sessions) Meet(self string, alive func() []string, tell func(*engine.Cr
 	s.done.Run(s.runSharing)
 }
 
-// markChanged records that a group may have to be announced.
+// markChanged marks a group as changed, so that it is announced.
 func (s *Sessions) markChanged(g *sessionGroup) {
 	if s.alive == nil || g.changed {
 		return
@@ -54,7 +54,7 @@ func (s *Sessions) markChanged(g *sessionGroup) {
 }
 
 // noteTaken records that another member has sent a job here. That member counts one credit less
-// than was announced, until the next announcement.
+// than announced, so the group must be announced again.
 func (s *Sessions) noteTaken(exec *flow.Exec) {
 	for _, g := range s.offering[exec.Service] {
 		if told, known := s.announced[g.key]; known && hasAll(g.labels, exec.Labels) {
@@ -113,11 +113,11 @@ func (s *Sessions) awaitChange(look <-chan struct{}) (stirred bool) {
 		stirred = true
 	case <-look:
 	}
-	// the result does not depend on which of several signals was chosen
+	// the result must not depend on the random choice of select
 	return takeToken(s.changeSignal) || stirred
 }
 
-// awaitMoreChanges waits for further changes, to announce them together.
+// awaitMoreChanges waits for further changes, so that they are announced together.
 func (s *Sessions) awaitMoreChanges() {
 	over, stop := s.host.Timer(gatherFor)
 	defer stop()
@@ -135,7 +135,7 @@ func joinNames(all []string) (text string) {
 	return text
 }
 
-// announceChanges announces the groups whose credits have changed significantly.
+// announceChanges announces the groups with significant changes of credits.
 func (s *Sessions) announceChanges() {
 	var list []engine.Credit
 	s.mu.Lock()
@@ -160,13 +160,13 @@ func (s *Sessions) announceChanges() {
 	}
 }
 
-// isSignificant reports whether a change affects where other members send jobs.
+// isSignificant reports whether a change of credits affects where other members send jobs.
 func isSignificant(was, now engine.Credit) bool {
 	by := max(now.Free-was.Free, was.Free-now.Free)
 	return was.Workers != now.Workers || (was.Free == 0) != (now.Free == 0) || 4*by > was.Free
 }
 
-// announceAll announces all groups. A member that never had a worker announces nothing.
+// announceAll announces all groups, unless this member never had a worker.
 func (s *Sessions) announceAll() {
 	s.mu.Lock()
 	if s.announceCount == 0 && len(s.groups) == 0 {
@@ -191,10 +191,9 @@ func (s *Sessions) newCredits(list []engine.Credit, whole bool) *engine.Credits 
 	return &engine.Credits{Member: s.self, Turn: s.announceCount, Whole: whole, List: list}
 }
 
-// isWorkerAwaited reports whether a worker without a session here may soon have one. It is being
-// attached, or was attached before the member started. For jobs that only attached workers can
-// carry out, it may also be that its member is gone since a short time. Sessions in their grace
-// period do not count here.
+// isWorkerAwaited reports whether a worker without a session here may soon get one. The worker is
+// being attached, or was attached before the start. For jobs that only attached workers can carry
+// out, its member may also have gone recently. Sessions in their grace period do not count.
 func (s *Sessions) isWorkerAwaited(exec *flow.Exec) bool {
 	switch {
 	case s.isExpected(exec):

@@ -12,13 +12,13 @@ import (
 // workerStream is one stream of a session.
 type workerStream struct {
 	stream       Stream
-	welcome      *attach.Welcome // nil if it has been sent
+	welcome      *attach.Welcome // nil after it was sent
 	wake         chan struct{}
-	over         chan struct{} // closed when nothing more is received
+	over         chan struct{} // closed when no more messages are received
 	heardAt      time.Time     // time of the worker's last message
-	stopWatch    func() bool   // stops the watch for a silent worker
-	stopGrace    func() bool   // stops the grace period; nil if this stream is not broken
-	ackScheduled bool          // acknowledgements wait to be sent with jobs
+	stopWatch    func() bool   // stops the check for a silent worker
+	stopGrace    func() bool   // stops the grace period; nil if the stream is not broken
+	ackScheduled bool          // acknowledgements wait to be sent together with jobs
 }
 
 func newWorkerStream(stream Stream) *workerStream {
@@ -40,7 +40,7 @@ func (s *Sessions) watchSilence(ses *workerSession, c *workerStream) {
 	}
 }
 
-// stopReceiving handles the end of receiving.
+// stopReceiving marks a stream as ended for receiving.
 func (s *Sessions) stopReceiving(c *workerStream) {
 	close(c.over)
 	s.mu.Lock()
@@ -60,36 +60,36 @@ func takeToken(c <-chan struct{}) bool {
 	}
 }
 
-// wakeWriter wakes the writer.
+// wakeWriter wakes the writer of the stream.
 func (c *workerStream) wakeWriter() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it is about to run anyway
+	default: // the writer is about to run anyway
 	}
 }
 
-// maxUnread is how many acknowledgements may wait for a worker to read them. A worker has no more
-// results than credits.
+// maxUnread is how many acknowledgements may wait for a worker to read them. Correct workers stay
+// below, because they have no more results than credits.
 const maxUnread = 10 * maxCredits
 
 // maxMissedHeartbeats is the number of missing heartbeats after which a worker counts as gone.
 const maxMissedHeartbeats = 3
 
-// writeMessages sends messages until the stream has ended.
+// writeMessages sends messages to the worker until the stream has ended.
 func (s *Sessions) writeMessages(ses *workerSession, c *workerStream) {
 	beat, stop := s.host.Timer(s.opts.Heartbeat)
 	defer func() { stop() }()
-	c.wakeWriter() // for the welcome
+	c.wakeWriter() // sends the welcome
 	called := func() bool { return len(c.wake) > 0 || host.Closed(c.over) || host.Closed(beat) }
 	for {
 		s.host.Wait(called)
 		select {
 		case <-c.over:
 		case <-c.wake:
-			runtime.Gosched() // messages that are about to come are sent together
+			runtime.Gosched() // collects messages that are about to be added
 		case <-beat:
 		}
-		// The result does not depend on which of several signals was chosen.
+		// The result must not depend on the random choice of select.
 		if host.Closed(c.over) {
 			return
 		}
@@ -109,7 +109,7 @@ func (s *Sessions) writeMessages(ses *workerSession, c *workerStream) {
 	}
 }
 
-// sendAll sends all pending messages, or a heartbeat if one is due and there are none.
+// sendAll sends all pending messages. Without any, it sends a heartbeat if beat is true.
 func (s *Sessions) sendAll(ses *workerSession, c *workerStream, beat bool) bool {
 	for m := s.nextMessage(ses, c); m != nil; m = s.nextMessage(ses, c) {
 		if c.stream.Send(m) != nil {
@@ -120,8 +120,8 @@ func (s *Sessions) sendAll(ses *workerSession, c *workerStream, beat bool) bool 
 	return !beat || c.stream.Send(&attach.ToWorker{}) == nil
 }
 
-// passHeartbeat passes on a worker's heartbeat, one at a time. It does not block the writer,
-// because it may wait for other members or for the store.
+// passHeartbeat passes on a worker's heartbeat, one at a time. It runs beside the writer, because
+// it may wait for other members or the store.
 func (s *Sessions) passHeartbeat(ses *workerSession) {
 	if s.opts.Workers == nil || !ses.heartbeatRunning.CompareAndSwap(false, true) {
 		return
@@ -135,7 +135,7 @@ func (s *Sessions) passHeartbeat(ses *workerSession) {
 	})
 }
 
-// batchBytes is how much one message holds, unless a single job is larger.
+// batchBytes is the maximum size of one message, unless a single job is larger.
 const batchBytes = 1 << 20
 
 // nextMessage returns the next message for the worker; nil if there is none.
@@ -151,7 +151,7 @@ func (s *Sessions) nextMessage(ses *workerSession, c *workerStream) *attach.ToWo
 	n, bytes := 0, 0
 	for ; n < len(out.jobs) && bytes < batchBytes; n++ {
 		g := out.jobs[n]
-		if g.passage == nil { // it was withdrawn before it was sent
+		if g.passage == nil { // the job was withdrawn before it was sent
 			g.withdrawUnsent(m)
 			continue
 		}
@@ -161,11 +161,11 @@ func (s *Sessions) nextMessage(ses *workerSession, c *workerStream) *attach.ToWo
 	}
 	if out.jobs = out.jobs[n:]; len(out.jobs) == 0 {
 		out.jobs = nil
-		m.Leaving = s.isLeaving() && !out.told // a worker that then moves has all its jobs
+		m.Leaving = s.isLeaving() && !out.told // a worker that moves then already has all its jobs
 		out.told = out.told || m.Leaving
-		out.addFunctions(m, bytes) // behind their jobs
+		out.addFunctions(m, bytes) // after the jobs of the functions
 	}
-	s.fillSession(ses) // in place of withdrawn jobs
+	s.fillSession(ses) // replaces withdrawn jobs
 	if m.Welcome == nil && len(m.GetJobs()) == 0 && len(m.GetAcknowledged()) == 0 && len(m.GetCanceled()) == 0 && !m.GetLeaving() &&
 		len(m.GetAnswers()) == 0 && len(m.GetSteps()) == 0 {
 		return nil
@@ -193,7 +193,7 @@ func (g *jobGrant) withdrawUnsent(m *attach.ToWorker) {
 	}
 }
 
-// hasFinished reports whether the member leaves and the worker has no more jobs of it.
+// hasFinished reports whether the member is leaving and the worker has no more jobs.
 func (s *Sessions) hasFinished(ses *workerSession, c *workerStream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,17 +211,17 @@ func (s *Sessions) readMessages(ses *workerSession, c *workerStream, m *attach.F
 	}
 }
 
-// handleMessage handles a message.
+// handleMessage handles one message of a worker.
 func (s *Sessions) handleMessage(ses *workerSession, c *workerStream, m *attach.FromWorker) {
 	var then unlockedActions
 	s.mu.Lock()
 	if ses.stream != c {
 		s.mu.Unlock()
-		return // another stream has taken over
+		return // a newer stream has replaced this one
 	}
 	c.heardAt = s.host.Now()
 	ses.clearDoubts()
-	if m.GetLeaving() { // first, so that jobs returned in the same message do not count as lost
+	if m.GetLeaving() { // first, so that jobs returned in the same message are not lost
 		ses.leaving = true
 		s.updateFree(ses)
 	}
@@ -247,12 +247,12 @@ func (s *Sessions) handleMessage(ses *workerSession, c *workerStream, m *attach.
 	s.runActions(then)
 }
 
-// ackDelay is how long an acknowledgement may wait to be sent together with jobs: a busy worker
-// gets both in one message.
+// ackDelay is how long an acknowledgement may wait to be sent together with jobs. A busy worker
+// then gets both in one message.
 const ackDelay = 5 * time.Millisecond
 
-// wakeIfNeeded wakes the writer if the worker waits for a message. Acknowledgements alone may wait,
-// because the worker only frees memory with them. The caller holds the lock.
+// wakeIfNeeded wakes the writer if the worker waits for a message. Acknowledgements alone may be
+// delayed, because they only free the worker's memory. The caller holds the lock.
 func (s *Sessions) wakeIfNeeded(ses *workerSession, c *workerStream) {
 	switch {
 	case len(ses.outbox.jobs) > 0 || len(ses.outbox.canceled) > 0 || len(ses.outbox.answers) > 0,
@@ -269,7 +269,7 @@ func (s *Sessions) wakeIfNeeded(ses *workerSession, c *workerStream) {
 	}
 }
 
-// takeResult takes a result and acknowledges it, so that the worker may forget it.
+// takeResult accepts and acknowledges a result, so that the worker may drop it.
 func (ses *workerSession) takeResult(r *attach.Result, then *unlockedActions) {
 	ses.outbox.acknowledged = append(ses.outbox.acknowledged, r.GetNumber())
 	if l, ok := ses.finishJob(r); ok {
@@ -277,11 +277,11 @@ func (ses *workerSession) takeResult(r *attach.Result, then *unlockedActions) {
 	}
 }
 
-// finishJob ends a job. The worker's output is stored first.
+// finishJob ends a job and returns its report. It first stores the worker's output.
 func (ses *workerSession) finishJob(r *attach.Result) (reportedJob, bool) {
 	g := ses.grants[r.GetNumber()]
 	if g == nil {
-		return reportedJob{}, false // the result came before
+		return reportedJob{}, false // the result arrived before
 	}
 	p := ses.removeGrant(g)
 	if p == nil {
@@ -290,7 +290,7 @@ func (ses *workerSession) finishJob(r *attach.Result) (reportedJob, bool) {
 	}
 	l := reportedJob{Passage: p, report: g.toReport(r)}
 	if up := l.report.GivenUp; up != nil && up.Reason != flow.HeldWaiting && up.Reason != flow.HeldPaused && !up.Restarts {
-		ses.sessions.noteHeld(p) // beyond the limit, a retry of the task delivers it
+		ses.sessions.noteHeld(p) // beyond the limit, a retry of the task delivers it later
 	}
 	if g.log != nil {
 		ses.sessions.done.Run(func() {

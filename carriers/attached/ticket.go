@@ -10,15 +10,15 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// ticketSigner signs tickets. A ticket proves to all members that know the secret that a worker was
-// given a job, with the delivery number and the enqueue time of the attempt. The time is needed
-// because a deleted task may be started again, with the same attempt ids.
+// ticketSigner signs tickets. A ticket proves to members with the secret that a worker was given a
+// job, with the delivery number and the enqueue time. The time distinguishes the attempt from one
+// of a deleted task that was started again.
 type ticketSigner struct {
 	mac hash.Hash
 	buf []byte // reused buffer of signed data
 }
 
-// proofBytes of a MAC are enough to prevent guessing.
+// proofBytes is the length of a MAC, which is enough to prevent guessing.
 const proofBytes = 16
 
 func newTicketSigner(secret string) *ticketSigner {
@@ -37,8 +37,8 @@ func (t *ticketSigner) newTicket(id string, given int, since int64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(t.signJob(id, uint64(given), uint64(since)), uint64(given)), uint64(since))
 }
 
-// verifyTicket returns the job of a ticket that a worker brings, its delivery number, and the
-// enqueue time of the attempt. ok is false if the ticket belongs to another job or is invalid.
+// verifyTicket returns the job, the delivery number and the enqueue time of a ticket. ok is false
+// if the ticket is invalid or belongs to another job.
 func (t *ticketSigner) verifyTicket(b *attach.Brought) (task string, at flow.Address, given int, since int64, ok bool) {
 	ticket := b.GetTicket()
 	if len(ticket) <= proofBytes {

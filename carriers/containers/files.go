@@ -19,13 +19,13 @@ import (
 	"github.com/troupe-engine/troupe/internal/program"
 )
 
-// containerFile is a file for a container.
+// containerFile is a file to write into a container.
 type containerFile struct {
 	path    string
 	content []byte
 }
 
-// writeFiles writes files into a container before its start. Missing folders are created.
+// writeFiles writes files into a container before its start. It creates missing folders.
 func (s *Service) writeFiles(ctx context.Context, name string, files []containerFile) error {
 	if len(files) == 0 {
 		return nil
@@ -38,7 +38,7 @@ func (s *Service) writeFiles(ctx context.Context, name string, files []container
 		if err := w.WriteHeader(header); err != nil {
 			return fmt.Errorf("the file %s: %w", f.path, err)
 		}
-		_, _ = w.Write(f.content) // in memory
+		_, _ = w.Write(f.content) // in memory, so it cannot fail
 	}
 	_ = w.Close()
 	_, err := s.client.CopyToContainer(ctx, name, client.CopyToContainerOptions{DestinationPath: "/", Content: &b})
@@ -48,13 +48,13 @@ func (s *Service) writeFiles(ctx context.Context, name string, files []container
 	return nil
 }
 
-// errBroken means that the container host stopped within a file: it may be read again.
+// errBroken means that the container host stopped while sending a file. The file may be read again.
 var errBroken = errors.New("it could not be read to its end")
 
 // errNoFile means that the output file does not exist or is not a regular file.
 var errNoFile = errors.New("is not there")
 
-// readOutput reads the output file of a container: as JSON, else as text.
+// readOutput reads the output file of a container, as JSON if valid, else as text.
 func (s *Service) readOutput(ctx context.Context, name, path string) (json.RawMessage, error) {
 	content, err := s.readFile(ctx, name, path)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Service) readOutput(ctx context.Context, name, path string) (json.RawMe
 	return expr.Quote(strings.TrimSuffix(string(content), "\n")), nil
 }
 
-// readFile reads a file of a container, up to one byte more than the limit of an output.
+// readFile reads a file of a container, at most one byte more than the output limit.
 func (s *Service) readFile(ctx context.Context, name, path string) ([]byte, error) {
 	copied, err := s.client.CopyFromContainer(ctx, name, client.CopyFromContainerOptions{SourcePath: path})
 	switch {

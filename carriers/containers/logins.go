@@ -11,12 +11,12 @@ import (
 	"github.com/moby/moby/api/types/registry"
 )
 
-// registryLogins is the path of an operator's file with registry logins for image pulls, in the
-// form of Docker's config.json and Podman's auth.json. The file is read again for each image.
-// Errors contain nothing of its contents.
+// registryLogins is the path of a file with registry logins for image pulls, in the form of
+// Docker's config.json or Podman's auth.json. The file is read again for each pull. Errors do not
+// contain its content.
 type registryLogins string
 
-// registryLogin is the login for a registry, or for a path of it.
+// registryLogin is the login for a registry, or for a path in a registry.
 type registryLogin struct {
 	Auth          string `json:"auth"` // base64 of NAME:PASSWORD
 	IdentityToken string `json:"identitytoken"`
@@ -75,10 +75,10 @@ func (l *registryLogin) authHeader(server string) (string, error) {
 	return authconfig.Encode(said)
 }
 
-// dockerHub is the registry of images without one.
+// dockerHub is the registry of images that name no registry.
 const dockerHub = "docker.io"
 
-// repositoryOf returns the repository of an image, with its registry and without tag and digest.
+// repositoryOf returns the repository of an image with its registry, but without tag and digest.
 func repositoryOf(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
@@ -96,7 +96,7 @@ func registryHost(repository string) string {
 	return at
 }
 
-// normalizeAddress converts the different spellings of an address to one.
+// normalizeAddress returns the canonical form of a registry address.
 func normalizeAddress(at string) string {
 	at = strings.TrimPrefix(strings.TrimPrefix(at, "https://"), "http://")
 	at = strings.TrimSuffix(at, "/")

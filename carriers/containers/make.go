@@ -23,21 +23,21 @@ import (
 	"github.com/troupe-engine/troupe/internal/redact"
 )
 
-// Labels of our containers.
+// These are the labels of containers that Troupe starts.
 const (
 	labelJob    = "troupe.job"
 	labelStore  = "troupe.store"
-	labelMember = "troupe.member" // the member that started it
+	labelMember = "troupe.member" // name of the member that started the container
 )
 
-// inputFile is the path of the input in a container, if it is too large for a variable or read as
-// stdin.
+// inputFile is the path of the input in a container. It is used if the input is too large for a
+// variable, or is read as stdin.
 const inputFile = "/ork/input.json"
 
 const defaultGrace = 10_000
 
-// containerName returns the name of a job's container. It is the same on every member, so the
-// container host refuses a second one.
+// containerName returns the name of a job's container. The name is equal on every member, so the
+// container host refuses a second container.
 func (s *Service) containerName(job string) string {
 	sum := sha256.Sum256([]byte(s.opts.Store + "\n" + job))
 	return "troupe-" + hex.EncodeToString(sum[:16])
@@ -47,22 +47,22 @@ func (s *Service) containerName(job string) string {
 type containerPlan struct {
 	client.ContainerCreateOptions
 	pull   string
-	files  []containerFile // written into it before it starts
+	files  []containerFile // files to write before the start
 	note   trackerNote
-	hide   *redact.Redactor              // nil if it has no secrets
+	hide   *redact.Redactor              // nil if the program has no secrets
 	mounts func() ([]mount.Mount, error) // resolves the mounts again
 }
 
-// trackerNote is the data of a container for its tracker.
+// trackerNote is the data about a container for its tracker.
 type trackerNote struct {
 	FromFile string `json:"from_file,omitempty"`
 	Marked   bool   `json:"marked,omitempty"` // only marked lines are output
-	// a marked line that is not JSON is only logged
+	// a marked line without JSON is only logged
 	Loose   bool                   `json:"loose,omitempty"`
 	Memory  int64                  `json:"memory,omitempty"`
 	GraceMS int64                  `json:"grace_ms,omitempty"`
 	Secrets map[string]flow.Secret `json:"secrets,omitempty"` // references to the secrets
-	// files with its result; nil if the result is its exit and output
+	// files with the result; nil if the result is the exit and the output
 	Files *reportFiles `json:"files,omitempty"`
 }
 
@@ -96,8 +96,8 @@ func (s *Service) planContainer(ctx context.Context, job *flow.Job) (*containerP
 	return of, nil
 }
 
-// isNetworkAllowed reports whether a container may use a network. The network of the container host
-// itself must be named by the operator.
+// isNetworkAllowed reports whether a container may use a network. The host's own network must be
+// allowed by the operator.
 func (s *Service) isNetworkAllowed(network string) bool {
 	switch {
 	case network == "" || network == flow.NetworkNone:
@@ -142,9 +142,9 @@ func (s *Service) describeContainer(of *containerPlan, job *flow.Job, p *flow.Pr
 	}
 }
 
-// commandOf returns the command to run: a list of arguments goes to the image's entrypoint, a line
-// to its shell. For a program that reads its input, the shell redirects a file. A file is read to
-// its end even if the member dies; a connection to the member would break.
+// commandOf returns the entrypoint and command. A list of arguments goes to the image's entrypoint,
+// and a line to its shell. For a program with stdin, the shell redirects a file, because a file can
+// be read completely even if the member dies.
 func commandOf(p *flow.Program) (entrypoint, cmd []string) {
 	shell := []string{"/bin/sh", "-c"}
 	switch reads := p.StdinMode == flow.StdinJSON; {
@@ -166,7 +166,7 @@ func envList(vars map[string]string) []string {
 	return list
 }
 
-// resolveMounts returns the current mounts of the container. Links are resolved here, so that none
+// resolveMounts returns the current mounts of a container. It resolves links, so that no mount
 // leads out of the folder.
 func (s *Service) resolveMounts(p *flow.Program) ([]mount.Mount, error) {
 	var list []mount.Mount
@@ -199,7 +199,7 @@ func joinBelow(root, name string) string {
 	return filepath.Join(root, name)
 }
 
-// our own data can be decoded
+// Data was encoded by encodeData
 func (n *trackerNote) decodeData(x flow.External) { _ = json.Unmarshal(x.Data, n) }
 
 func (n *trackerNote) encodeData() json.RawMessage {
@@ -207,7 +207,7 @@ func (n *trackerNote) encodeData() json.RawMessage {
 	return b
 }
 
-// heardAs returns a program whose output is parsed like the container's.
+// heardAs returns a program with the same output rules as the container's.
 func (n *trackerNote) heardAs() *flow.Program {
 	p := &flow.Program{LooseMarks: n.Loose}
 	if n.Marked || n.FromFile != "" {

@@ -16,8 +16,8 @@ import (
 
 // Files lets containers report through an object store.
 type Files interface {
-	// Dispatch writes the job's specification, and returns its address. A repetition finds the same
-	// files.
+	// Dispatch writes the job's specification, and returns its address. A repeated call finds the
+	// same files.
 	Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error)
 	// Poll returns the status of a job from its files.
 	Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error)
@@ -27,11 +27,10 @@ type Files interface {
 
 const (
 	specVariable = "TASK_SPEC_PATH"
-	// filesFolder is the folder of the attempt's files in the container, if they are in a folder of
-	// this host.
+	// filesFolder is the mount point of the attempt's files, if they are in a folder of this host.
 	filesFolder = "/ork/task"
-	// endGrace is how long a container may continue after it has reported its end, and how long its
-	// report may be missing after it has ended.
+	// endGrace is how long a container may continue after its reported end, and how long its report
+	// may be missing after its exit.
 	endGrace = 5 * time.Second
 )
 
@@ -41,7 +40,7 @@ type reportFiles struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// addFileReporting makes a container report through files: a variable contains their address. A
+// addFileReporting makes a container report through files. A variable contains their address. A
 // folder of this host is mounted into the container.
 func (s *Service) addFileReporting(ctx context.Context, of *containerPlan, j *flow.Job) error {
 	if s.opts.Files == nil {
@@ -73,21 +72,21 @@ func (s *Service) addFileReporting(ctx context.Context, of *containerPlan, j *fl
 // reportMemo is the memo of the last poll of a container that reports through files.
 type reportMemo struct {
 	Files  json.RawMessage `json:"files,omitempty"`
-	OverAt int64           `json:"over_at,omitempty"` // when it has ended, or reported its end
+	OverAt int64           `json:"over_at,omitempty"` // when the container ended or reported it
 }
 
-// externalFor returns the external work that the files stand for.
+// externalFor returns the external work that represents the files.
 func (f *reportFiles) externalFor(x flow.External, noted *reportMemo) flow.External {
 	x.Service, x.ID, x.Data, x.Memo = flow.ObjectStore, f.ID, f.Data, noted.Files
 	return x
 }
 
-// pollReported polls a container that reports through files. The files contain the result; the end
-// of the container is awaited briefly in addition.
+// pollReported polls a container that reports through files. The files contain the result. It also
+// waits briefly for the end of the container.
 func (s *Service) pollReported(ctx context.Context, x flow.External, n *trackerNote,
 	w *containerWatch, over bool) (flow.ExternalStatus, error) {
 	var noted reportMemo
-	_ = json.Unmarshal(x.Memo, &noted) // our own memo can be decoded
+	_ = json.Unmarshal(x.Memo, &noted) // the memo was encoded by this service
 	told, err := s.opts.Files.Poll(ctx, n.Files.externalFor(x, &noted))
 	if err != nil {
 		return told, err
@@ -119,7 +118,7 @@ func firstNoted(noted, now int64) int64 {
 	return now
 }
 
-// endStatus returns the end from the files, without secrets, and with the metrics that the
+// endStatus returns the end according to the files, without secrets, and with the metrics that the
 // container has printed.
 func (s *Service) endStatus(w *containerWatch, end flow.ExternalStatus) flow.ExternalStatus {
 	w.log.Close()
@@ -127,7 +126,7 @@ func (s *Service) endStatus(w *containerWatch, end flow.ExternalStatus) flow.Ext
 	select {
 	case <-w.done:
 		status.Metrics = job.NumbersJSON(program.HideMetrics(w.listener.Result("").Metrics, w.hide))
-	default: // it is still running, and is stopped now
+	default: // the container is still running and will be stopped
 	}
 	return status
 }

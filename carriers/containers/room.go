@@ -15,12 +15,12 @@ import (
 const (
 	// defaultMaxRunning is the default limit of running containers.
 	defaultMaxRunning = 64
-	// slotRecheck is the pause between checks whether another one may start.
+	// slotRecheck is the pause between checks for a free slot.
 	slotRecheck = 200 * time.Millisecond
 )
 
-// startContainer starts a container when few enough others are running. A single member never
-// exceeds the limit; members that check at the same time may exceed it slightly.
+// startContainer starts a container when fewer than the limit are running. Several members that
+// check at the same time may exceed the limit slightly.
 func (s *Service) startContainer(ctx context.Context, p *containerPlan) error {
 	if err := s.reserveSlot(ctx); err != nil {
 		return err
@@ -36,9 +36,8 @@ func (s *Service) startContainer(ctx context.Context, p *containerPlan) error {
 	return err
 }
 
-// checkMounts checks again that a container sees only what it may before it starts. It may have
-// waited long, and a folder may have been replaced by a link meanwhile. A short time between this
-// check and the start remains.
+// checkMounts checks the mounts again before the start, because a folder may have been replaced by
+// a link meanwhile. A short time between this check and the start remains.
 func (s *Service) checkMounts(ctx context.Context, p *containerPlan) error {
 	if len(p.HostConfig.Mounts) == 0 {
 		return nil
@@ -63,8 +62,7 @@ func (s *Service) checkMounts(ctx context.Context, p *containerPlan) error {
 	return nil
 }
 
-// reserveSlot waits until another container may start, and counts it from then on. Callers check
-// one after another.
+// reserveSlot waits for a free slot and reserves it. Callers check one after another.
 func (s *Service) reserveSlot(ctx context.Context) error {
 	select {
 	case s.slotLock <- struct{}{}:
@@ -73,8 +71,8 @@ func (s *Service) reserveSlot(ctx context.Context) error {
 	}
 	defer func() { <-s.slotLock }()
 	for {
-		// Counted before the list is read: a container that starts in between is counted twice, not
-		// left out.
+		// Read before the list: a container that starts in between is counted twice instead of
+		// never.
 		starting := int(s.starting.Load())
 		running, err := s.client.ContainerList(ctx,
 			client.ContainerListOptions{Filters: client.Filters{}.Add("label", labelStore+"="+s.opts.Store)})

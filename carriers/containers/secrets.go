@@ -9,11 +9,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/redact"
 )
 
-// secretFolder is the folder of secret files in a container, unless they name another one.
+// secretFolder is the default folder of secret files in a container.
 const secretFolder = "/run/secrets"
 
-// withSecrets returns a program with the current values of its secrets, in its variables and in
-// files of the container.
+// withSecrets returns a program with the current values of its secrets in variables and files.
 func (s *Service) withSecrets(p *flow.Program) (with *flow.Program, files []containerFile, hide *redact.Redactor, err error) {
 	if len(p.Secrets) == 0 {
 		return p, nil, nil, nil
@@ -29,7 +28,7 @@ func (s *Service) withSecrets(p *flow.Program) (with *flow.Program, files []cont
 	for variable, f := range given.Files {
 		at := f.Path
 		if !path.IsAbs(at) {
-			at = path.Join(secretFolder, path.Join("/", at)) // never outside
+			at = path.Join(secretFolder, path.Join("/", at)) // never outside of secretFolder
 		}
 		own.Env[variable] = path.Clean(at)
 		files = append(files, containerFile{own.Env[variable], f.Content})
@@ -37,13 +36,13 @@ func (s *Service) withSecrets(p *flow.Program) (with *flow.Program, files []cont
 	return &own, files, given.Hide, nil
 }
 
-// hiddenSecrets removes a container's secrets from its output.
+// hiddenSecrets holds the redactor for a container's output.
 type hiddenSecrets struct {
 	values *redact.Redactor
 	since  time.Time
 }
 
-// rememberSecrets stores the secrets to hide from a container's output, while it is watched here.
+// rememberSecrets stores the redactor for a container's output while the container is watched.
 func (s *Service) rememberSecrets(name string, values *redact.Redactor) {
 	if values == nil {
 		return
@@ -53,8 +52,8 @@ func (s *Service) rememberSecrets(name string, values *redact.Redactor) {
 	s.hidden[name] = hiddenSecrets{values, time.Now()}
 }
 
-// redactorFor returns the redactor of a container. If another member started the container, the
-// secrets are read again. The caller holds the lock.
+// redactorFor returns the redactor of a container. If another member started the container, it
+// reads the secrets again. The caller holds the lock.
 func (s *Service) redactorFor(name string, n *trackerNote) (*redact.Redactor, error) {
 	if known := s.hidden[name]; known.values != nil || len(n.Secrets) == 0 {
 		return known.values, nil

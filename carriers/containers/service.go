@@ -16,46 +16,45 @@ import (
 	"github.com/troupe-engine/troupe/internal/secrets"
 )
 
-// Name is the name of the service whose tracker polls containers.
+// Name is the name of the service that polls containers.
 const Name = "container"
 
 // Options configure a Service. The zero value runs nothing.
 type Options struct {
-	// Allow permits containers. Users that may create flows may then run programs on the container
+	// Allow permits containers. Users who may create flows may then run programs on the container
 	// host.
 	Allow bool
 	// Host is the address of the container host, such as unix:///run/podman/podman.sock. If empty,
-	// it is DOCKER_HOST, or Docker's default.
+	// DOCKER_HOST or Docker's default is used.
 	Host string
-	// Logins is a file in the form of Docker's config.json with logins for image pulls. If empty,
-	// images are pulled without login.
+	// Logins is a file with registry logins, in the form of Docker's config.json. If empty, images
+	// are pulled without login.
 	Logins string
-	// Networks are the networks that containers may use besides none and the default one. If empty,
-	// all except the host's own are allowed.
+	// Networks are additional networks that containers may use. If empty, all networks except the
+	// host's own are allowed.
 	Networks []string
 	// Dir is the folder that contains all mounts. If empty, mounts are not allowed.
 	Dir string
 	// MaxOutput bounds an output; 0 means 1 MiB. A larger one fails its attempt.
 	MaxOutput int
-	// Most is how many containers of this store may run on the container host at once, from all
-	// members; 0 means 64. Others wait.
+	// Most is how many containers of this store may run on the container host at once, for all
+	// members. 0 means 64. Others wait.
 	Most int
-	// Files lets containers report through an object store; if nil, none may.
+	// Files lets containers report through an object store. If nil, such jobs fail.
 	Files Files
-	// Now returns the time in Unix milliseconds; this host's clock if nil.
+	// Now returns the time in Unix milliseconds; nil means this host's clock.
 	Now func() int64
 	// Logs stores the output of containers while they run. May be nil.
 	Logs *logs.Book
-	// Secrets are the secrets that containers may get; nil if none.
+	// Secrets are the secrets that containers may get; nil means none.
 	Secrets *secrets.Store
-	// Member is the name of this member in the labels of its containers, for operators.
+	// Member is the name of this member, for the labels of its containers.
 	Member string
 	// Store distinguishes the containers of this store from others on the same container host.
 	Store string
 	// Live reports whether the container of a job is still needed, or is being canceled.
 	Live func(ctx context.Context, job string) (bool, error)
-	// Logger logs failures to reach the container host, and orphaned containers; slog.Default() if
-	// nil.
+	// Logger logs failures of the container host and orphaned containers; nil means slog.Default().
 	Logger *slog.Logger
 }
 
@@ -69,11 +68,11 @@ type Service struct {
 	sweepSignal chan struct{} // holds a token when the sweeper should run soon
 
 	slotLock chan struct{} // holds a token while a caller waits for a slot
-	starting atomic.Int32  // containers that are starting, and may not be listed as running
+	starting atomic.Int32  // containers that are starting and may not be listed yet
 
 	mu      sync.Mutex
 	watches map[string]*containerWatch // by container name
-	hidden  map[string]hiddenSecrets   // by container name, for those with secrets
+	hidden  map[string]hiddenSecrets   // redactors by container name
 }
 
 // New creates a service. The caller must close it.
@@ -103,8 +102,8 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// reachedBy returns the client options for the container host. Docker's variables name the
-// certificates for TLS.
+// reachedBy returns the client options for a container host. TLS certificates come from Docker's
+// environment variables.
 func reachedBy(host string) ([]client.Opt, error) {
 	if host == "" {
 		return []client.Opt{client.FromEnv}, nil
@@ -116,7 +115,8 @@ func reachedBy(host string) ([]client.Opt, error) {
 	return []client.Opt{client.WithTLSClientConfigFromEnv(), client.WithHost(host)}, nil
 }
 
-// Close stops reading and polling. Containers continue: the owners of their tasks then poll them.
+// Close stops watching containers. The containers continue, and the owners of their tasks poll
+// them.
 func (s *Service) Close() error {
 	s.cancel()
 	s.work.Wait()

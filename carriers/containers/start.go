@@ -16,11 +16,11 @@ import (
 	"github.com/troupe-engine/troupe/internal/tenure"
 )
 
-// errLeaseLost is the error of a member whose lease has expired.
+// errLeaseLost is the error of a member without a valid lease.
 var errLeaseLost = errors.New("this member has lost its lease, and begins no container any more")
 
-// Carry starts the container of a job, or takes over the one that was started for it before. Its
-// report names the container as external work.
+// Carry starts the container of a job, or takes over the existing one. The report names the
+// container as external work.
 func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
 	if s.client == nil {
 		return flow.Report{Fatal: true, Error: notAllowedText}
@@ -43,8 +43,8 @@ func (s *Service) Carry(ctx context.Context, job flow.Job) flow.Report {
 		Deferred: []flow.External{{Service: Name, ID: p.Name, Data: p.note.encodeData(), Pending: p.note.Files != nil}}}
 }
 
-// runContainer creates and starts the container. It may run repeatedly: a container that is running
-// or has ended is left alone.
+// runContainer creates and starts the container. It may be called repeatedly, and leaves a running
+// or ended container unchanged.
 func (s *Service) runContainer(ctx context.Context, p *containerPlan, job string, to *logs.Writer) error {
 	defer to.End()
 	if p.pull == flow.PullAlways {
@@ -67,17 +67,17 @@ func (s *Service) runContainer(ctx context.Context, p *containerPlan, job string
 	return nil
 }
 
-// removeUnstarted removes a container that cannot be started, unless another member may have it
-// now. The sweeper finds the remaining ones.
+// removeUnstarted removes a container that cannot be started, unless another member may own the
+// job. The sweeper removes the remaining ones.
 func (s *Service) removeUnstarted(ctx context.Context, name string) {
 	if ctx.Err() == nil && tenure.Held(ctx) {
 		_ = s.removeContainer(ctx, name)
 	}
 }
 
-// ensureCreated creates the container or finds the existing one, and returns its state. Container
-// hosts report a name conflict in different ways, so it checks the existing container after any
-// error.
+// ensureCreated creates the container or finds the existing one, and returns its state. It checks
+// for an existing container after any error, because container hosts report name conflicts
+// differently.
 func (s *Service) ensureCreated(ctx context.Context, p *containerPlan, job string, to *logs.Writer) (container.ContainerState, error) {
 	created, err := s.createContainer(ctx, p)
 	if cerrdefs.IsNotFound(err) && p.pull != flow.PullAlways {
@@ -89,7 +89,7 @@ func (s *Service) ensureCreated(ctx context.Context, p *containerPlan, job strin
 		}
 		created, err = s.createContainer(ctx, p)
 	}
-	for _, warning := range created.Warnings { // e.g. about limits that it cannot set
+	for _, warning := range created.Warnings { // for example, limits that the host cannot set
 		fmt.Fprintln(to, "the container host warns:", warning)
 	}
 	if err == nil {
@@ -109,8 +109,8 @@ func (s *Service) ensureCreated(ctx context.Context, p *containerPlan, job strin
 	return stateOf(&there.Container), nil
 }
 
-// createContainer creates a container, unless another member may have the attempt now. That
-// member's container may have ended and been removed, so a free name proves nothing.
+// createContainer creates a container if the member holds its lease. A free name is not enough,
+// because the container of another member may have been removed already.
 func (s *Service) createContainer(ctx context.Context, p *containerPlan) (client.ContainerCreateResult, error) {
 	if !tenure.Held(ctx) {
 		return client.ContainerCreateResult{}, errLeaseLost
@@ -118,7 +118,7 @@ func (s *Service) createContainer(ctx context.Context, p *containerPlan) (client
 	return s.client.ContainerCreate(ctx, p.ContainerCreateOptions)
 }
 
-// stateOf returns the state of a container. Podman has other names for the state before the start.
+// stateOf returns the state of a container, with Podman's names converted to Docker's.
 func stateOf(c *container.InspectResponse) container.ContainerState {
 	if c.State == nil {
 		return ""
@@ -129,7 +129,7 @@ func stateOf(c *container.InspectResponse) container.ContainerState {
 	return c.State.Status
 }
 
-// pullImage pulls an image.
+// pullImage pulls an image and writes progress to the log.
 func (s *Service) pullImage(ctx context.Context, image string, to io.Writer) error {
 	fmt.Fprintf(to, "fetching the image %s\n", image)
 	as, err := registryLogins(s.opts.Logins).headerFor(image)
@@ -158,7 +158,7 @@ func (s *Service) removeContainer(ctx context.Context, name string) error {
 	return err
 }
 
-// describeError adds the address of a container host that cannot be reached.
+// describeError adds the address of the container host to connection errors.
 func (s *Service) describeError(err error) error {
 	if client.IsErrConnectionFailed(err) {
 		return fmt.Errorf("the container host %s cannot be reached: %w", s.client.DaemonHost(), err)

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/logids"
 )
 
-// sweepEvery is the pause between searches for orphaned containers, and sweepTimeout bounds the
-// check of each.
+// sweepEvery is the pause between searches for orphaned containers. sweepTimeout bounds the check
+// of each container.
 const (
 	sweepEvery   = time.Minute
 	sweepTimeout = 30 * time.Second
@@ -25,7 +25,7 @@ func (s *Service) triggerSweep() {
 	}
 }
 
-// runSweeper removes orphaned containers: those that were started and are no longer needed.
+// runSweeper periodically removes orphaned containers, which were started but are no longer needed.
 func (s *Service) runSweeper() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -58,7 +58,7 @@ func (s *Service) sweepOnce() error {
 		return err
 	}
 	var failed error
-	for _, c := range all.Items { // if one cannot be removed, the others still are
+	for _, c := range all.Items { // an error does not prevent the removal of others
 		failed = errors.Join(failed, s.sweepOne(c.ID, c.Labels[labelJob]))
 	}
 	return failed

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// firstLook and lastLook bound the pause between polls of a container, which doubles each time.
+// firstLook and lastLook bound the pause between polls of a container. The pause doubles each time.
 const (
 	firstLook = 100 * time.Millisecond
 	lastLook  = 2 * time.Second
@@ -26,7 +26,7 @@ const (
 // lost.
 const unreachableLimit = 10 * time.Minute
 
-// Poll polls a container. A container that has ended is kept until its end is stored.
+// Poll returns the status of a container. An ended container is kept until its end is stored.
 func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
 	switch {
 	case s.client == nil:
@@ -44,9 +44,8 @@ func (s *Service) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 	return status, err
 }
 
-// isForeign reports whether external work is not the container of its attempt. A program may name
-// any external work in its output. It must not reach other containers that way, neither of other
-// attempts nor of other systems.
+// isForeign reports whether external work is not the container of its own attempt. A program may
+// name any external work in its output, but must not reach other containers.
 func (s *Service) isForeign(x flow.External) bool { return x.ID != s.containerName(x.Job) }
 
 func (s *Service) pollContainer(ctx context.Context, x flow.External) (status flow.ExternalStatus, err error) {
@@ -97,7 +96,7 @@ func hasEnded(c *container.InspectResponse) bool {
 	return false
 }
 
-// resultOf returns the result of an ended container.
+// resultOf returns the status of an ended container.
 func (s *Service) resultOf(ctx context.Context, name string, n *trackerNote, w *containerWatch,
 	state *container.State) (flow.ExternalStatus, error) {
 	w.resultMu.Lock()
@@ -116,8 +115,8 @@ func (s *Service) resultOf(ctx context.Context, name string, n *trackerNote, w *
 	return *w.endStatus, nil
 }
 
-// collectResult returns the output of a container and how it ended. An error means that these could
-// not be read.
+// collectResult returns the output and the exit of a container. An error means that these could not
+// be read.
 func (s *Service) collectResult(ctx context.Context, name string, n *trackerNote, w *containerWatch,
 	state *container.State) (program.Result, error) {
 	how, sure := exitReason(state, n)
@@ -141,9 +140,8 @@ func (s *Service) collectResult(ctx context.Context, name string, n *trackerNote
 // killedExitCode is the exit code after SIGKILL.
 const killedExitCode = 128 + 9
 
-// exitReason returns why a container has failed; "" if it succeeded. If sure, the output of the
-// container does not matter. Not all container hosts report that memory was the reason: Podman does
-// not with version 1 of cgroups.
+// exitReason returns why a container has failed; "" if it succeeded. If sure is true, the output is
+// ignored. Podman with cgroups version 1 does not report that memory was the reason.
 func exitReason(state *container.State, n *trackerNote) (how string, sure bool) {
 	limit := ""
 	if n.Memory > 0 {
@@ -160,14 +158,14 @@ func exitReason(state *container.State, n *trackerNote) (how string, sure bool) 
 	return "exit status " + strconv.Itoa(state.ExitCode), false
 }
 
-// Cancel stops a container that is no longer needed, and removes it.
+// Cancel stops and removes a container that is no longer needed.
 func (s *Service) Cancel(ctx context.Context, x flow.External) error {
 	if s.client == nil || s.isForeign(x) {
 		return nil
 	}
 	n := &trackerNote{}
 	n.decodeData(x)
-	w, err := s.ensureWatch(x, n, false) // to get its last output
+	w, err := s.ensureWatch(x, n, false) // watched to get the last output
 	seconds := n.graceSeconds()
 	if _, err := s.client.ContainerStop(ctx, x.ID,
 		client.ContainerStopOptions{Timeout: &seconds}); err != nil && !cerrdefs.IsNotFound(err) {

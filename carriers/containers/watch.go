@@ -17,33 +17,33 @@ import (
 	"github.com/troupe-engine/troupe/internal/redact"
 )
 
-// containerWatch reads the output of a container from its first line to its last.
+// containerWatch reads the output of a container from the first to the last line.
 type containerWatch struct {
 	external flow.External
 	cancel   context.CancelFunc
 	touched  time.Time     // last use; guarded by the service's lock
-	done     chan struct{} // closed when everything is read
+	done     chan struct{} // closed when the output is read completely
 	bytes    atomic.Int64  // bytes read
 
 	// Valid after done is closed:
 	listener *program.Listener
 	log      *logs.Writer
 	hide     *redact.Redactor
-	err      error // why the output could not be read
+	err      error // reason why the output could not be read
 
 	resultMu  sync.Mutex
-	endStatus *flow.ExternalStatus // result of the container; nil until the first request
+	endStatus *flow.ExternalStatus // result of the container; nil before the first request
 }
 
-// unaskedTimeout is how long a container is read without polls: another member has its task, or it
+// unaskedTimeout is how long a container is read without polls. Then another member polls it, or it
 // is no longer needed.
 const unaskedTimeout = 2 * time.Minute
 
-// sourceOf is the name of the source under which a log stores the lines of a container. All readers
-// use it and number the lines from the first one on, so each line is stored once.
+// sourceOf is the source name of a container's log lines. All members number the lines from the
+// first one, so each line is stored once.
 const sourceOf = "container"
 
-// ensureWatch starts or continues to read a container's output. An ended container is read without
+// ensureWatch starts or continues to read a container's output. It reads an ended container without
 // following.
 func (s *Service) ensureWatch(x flow.External, n *trackerNote, ended bool) (*containerWatch, error) {
 	s.mu.Lock()
@@ -77,7 +77,7 @@ func (w *containerWatch) hasFailed() bool {
 	}
 }
 
-// readLogs reads the output of the container so far, or until its end.
+// readLogs reads the output of a container, up to now or until its end.
 func (s *Service) readLogs(ctx context.Context, w *containerWatch, follow bool) error {
 	printed, err := s.client.ContainerLogs(ctx, w.external.ID,
 		client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: follow})
@@ -98,13 +98,12 @@ func (w *containerWatch) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// readSilence is the time without output after which the output of an ended container is read
-// again.
+// readSilence is the time without output after which an ended container is read again.
 const readSilence = 2 * time.Second
 
-// awaitComplete waits until the output of an ended container is read, and reports whether it is.
-// Podman may miss the end of a container that it follows, and then never stops. Such a read is
-// canceled, and the next poll starts another one that does not follow.
+// awaitComplete waits until the output of an ended container is read completely, and reports
+// whether it is. Podman may miss the end of a container that is being followed. Then the read is
+// canceled, and the next poll starts one without following.
 func (s *Service) awaitComplete(ctx context.Context, w *containerWatch) bool {
 	for {
 		before := w.bytes.Load()
@@ -112,7 +111,7 @@ func (s *Service) awaitComplete(ctx context.Context, w *containerWatch) bool {
 		case <-w.done:
 			return true
 		case <-ctx.Done():
-			return false // there is much output
+			return false // more output is still being read
 		case <-time.After(readSilence):
 		}
 		if w.bytes.Load() == before {
@@ -150,7 +149,7 @@ func (s *Service) forgetUnasked() {
 			names = append(names, name)
 		}
 	}
-	for name, known := range s.hidden { // of containers that another member polls
+	for name, known := range s.hidden { // redactors of containers that another member polls
 		if s.watches[name] == nil && time.Since(known.since) > unaskedTimeout {
 			names = append(names, name)
 		}

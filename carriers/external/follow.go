@@ -7,17 +7,17 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// endGrace is how long the status may be missing after the worker has ended, and endPollPause the
-// pause between polls meanwhile. errorPause is the pause after an error.
+// endGrace is how long the status may be missing after the worker has ended. endPollPause is the
+// pause between polls in that time. errorPause is the pause after an error.
 const (
 	endGrace     = 5 * time.Second
 	endPollPause = 100 * time.Millisecond
 	errorPause   = time.Second
 )
 
-// Follow polls an attempt until it has ended, for a worker that is started here. After exited is
-// closed, the worker's status may take a few seconds more. It calls working once when the worker
-// reports its start. said reports that the worker itself reported the end.
+// Follow polls an attempt until it has ended, for a worker that this member started. After exited
+// is closed, the status may take a few more seconds. It calls working once when the worker reports
+// its start. said reports whether the worker itself reported the end.
 func (o *Objects) Follow(ctx context.Context, x flow.External, exited <-chan struct{},
 	working func(since int64)) (status flow.ExternalStatus, said bool) {
 	var last <-chan time.Time

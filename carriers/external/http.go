@@ -31,11 +31,12 @@ type Options struct {
 	Mock     bool           // allow mock:// URLs, for tests
 	// Secret returns the value of a secret by its name; nil if there are none.
 	Secret func(name string) (string, error)
-	TLS    func() *tls.Config // if nil, the system's certificates are trusted
-	Now    func() int64       // in Unix milliseconds; this host's clock if nil
+	TLS    func() *tls.Config // nil means that the system's certificates are trusted
+	Now    func() int64       // time in Unix milliseconds; nil means this host's clock
 }
 
-// HTTP polls jobs of the service custom_http: each names a URL whose response contains its status.
+// HTTP polls jobs of the service custom_http. Each job names a URL whose response contains its
+// status.
 type HTTP struct {
 	opts   Options
 	client *http.Client
@@ -59,10 +60,10 @@ func NewHTTP(o Options) *HTTP {
 	return h
 }
 
-// maxRedirects bounds the redirects of a call.
+// maxRedirects bounds the redirects of one call.
 const maxRedirects = 5
 
-// errOtherHost fails a job, because its headers must not go to other hosts.
+// errOtherHost fails a job, because its headers must not go to another host.
 var errOtherHost = errors.New("the answer is a redirect to another host, which is not followed")
 
 func sameHost(next *http.Request, before []*http.Request) error {
@@ -75,7 +76,7 @@ func sameHost(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// maxFailures and maxFailing bound how many times in a row, and how long, polls of a job may fail.
+// maxFailures bounds the consecutive failed polls of a job, and maxFailing their duration.
 const (
 	maxFailures = 5
 	maxFailing  = 10 * time.Minute
@@ -101,7 +102,7 @@ func (h *HTTP) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, 
 	return status, err
 }
 
-// isLastTry reports whether another failure ends the job.
+// isLastTry reports whether the next failure ends the job.
 func (h *HTTP) isLastTry(x flow.External) bool {
 	return x.Failures+1 >= maxFailures || x.FailingAt > 0 && h.opts.Now()-x.FailingAt > maxFailing.Milliseconds()
 }
@@ -110,7 +111,7 @@ func failedStatus(text string) flow.ExternalStatus {
 	return flow.ExternalStatus{Ended: true, Error: text}
 }
 
-// Cancel does nothing: there is no URL for it.
+// Cancel does nothing, because such jobs have no URL for it.
 func (h *HTTP) Cancel(context.Context, flow.External) error { return nil }
 
 // fatalError is an error that a retry cannot fix.
@@ -121,7 +122,7 @@ func (e *fatalError) Error() string { return e.text }
 // maxAnswer bounds a response in bytes.
 const maxAnswer = 1 << 20
 
-// requestStatus calls the URL.
+// requestStatus calls the URL of a job and returns the status in the response.
 func (h *HTTP) requestStatus(ctx context.Context, j *httpJob) (flow.ExternalStatus, error) {
 	req, err := http.NewRequestWithContext(ctx, j.Method, j.URL, nil)
 	if err != nil {
@@ -155,7 +156,7 @@ func (h *HTTP) sendRequest(req *http.Request, j *httpJob) (flow.ExternalStatus, 
 	return j.readStatus(resp, body)
 }
 
-// classifyError marks permanent errors.
+// classifyError converts permanent errors to fatalError.
 func classifyError(err error) error {
 	switch {
 	case errors.Is(err, errOtherHost):
@@ -166,7 +167,7 @@ func classifyError(err error) error {
 	return withoutURL(err)
 }
 
-// withoutURL returns an error without the URL, which may contain a token in its query.
+// withoutURL returns an error without the URL, whose query may contain a token.
 func withoutURL(err error) error {
 	if e := (*url.Error)(nil); errors.As(err, &e) {
 		return e.Err
@@ -174,8 +175,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-// fillHeader adds the headers of the job. hide removes their secrets from responses that repeat
-// them.
+// fillHeader adds the headers of the job. hide removes their secrets from response texts.
 func (h *HTTP) fillHeader(to http.Header, j *httpJob) (hide *redact.Redactor, err error) {
 	to.Set("Accept", "application/json")
 	var secrets []string
@@ -199,8 +199,8 @@ func isHeaderToken(name string) bool {
 	})
 }
 
-// headerValue returns a text, or the secret that {"secret": NAME} refers to, after an optional
-// prefix. secret is the part to hide.
+// headerValue returns the value of a header: a text, or the secret in {"secret": NAME} after an
+// optional prefix. secret is the part to hide.
 func (h *HTTP) headerValue(v json.RawMessage) (value, secret string, err error) {
 	if json.Unmarshal(v, &value) == nil {
 		return value, "", nil
@@ -219,7 +219,7 @@ func (h *HTTP) headerValue(v json.RawMessage) (value, secret string, err error) 
 	return ref.Prefix + secret, secret, err
 }
 
-// retryAfter returns the pause that a response asks for.
+// retryAfter returns the pause in the Retry-After header.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil {
@@ -280,7 +280,7 @@ func errorIn(body []byte) string {
 	return cmp.Or(text, "Unknown error")
 }
 
-// fieldText returns the text in a field of a response, which may be nested: a.b.c.
+// fieldText returns the text in a field of a response. path may be nested, as in a.b.c.
 func fieldText(body []byte, path string) (string, error) {
 	value := json.RawMessage(body)
 	for name := range strings.SplitSeq(path, ".") {

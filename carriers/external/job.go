@@ -22,15 +22,15 @@ type httpJob struct {
 	SuccessValue string                     `json:"success_value"`
 	FailureValue string                     `json:"failure_value"`
 	SuccessCodes []int                      `json:"success_status_codes"`
-	// Names for the field and the value of success in the Python SDK.
+	// These are the names of the Python SDK for the status field and its success value.
 	CompletionField string `json:"completion_field"`
 	CompletionValue string `json:"completion_value"`
 }
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
 
-// decodeJob reads the data of a job. The default value of success is `completed` if the field has
-// the name of the SDK.
+// decodeJob reads the data of a job. With the field name of the SDK, the default success value is
+// `completed`.
 func (h *HTTP) decodeJob(x flow.External) (*httpJob, error) {
 	j := &httpJob{}
 	if err := json.Unmarshal(x.Data, j); err != nil {

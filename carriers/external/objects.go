@@ -13,14 +13,14 @@ import (
 
 // ObjectsOptions configure an Objects.
 type ObjectsOptions struct {
-	Bucket    objects.Bucket // nil if the operator has configured none
-	Now       func() int64   // in Unix milliseconds; this host's clock if nil
+	Bucket    objects.Bucket // nil if no object store is configured
+	Now       func() int64   // time in Unix milliseconds; nil means this host's clock
 	MaxOutput int            // largest output in bytes; 0 means 1 MiB
 }
 
-// Objects lets workers carry out attempts through the files of an object store alone: it writes the
-// specification and polls the status. It is a Starter for workers that other systems start.
-// Components that start workers themselves use its methods.
+// Objects lets workers carry out attempts through files in an object store: it writes the
+// specification and polls the status. It is a Starter for workers that other systems start. Other
+// carriers use its methods for workers that they start.
 type Objects struct {
 	opts ObjectsOptions
 	runs runLists
@@ -39,8 +39,8 @@ func NewObjects(o ObjectsOptions) *Objects {
 
 const noObjectStore = "this server has no object store; its operator can give it one with --object-store"
 
-// Dispatch writes the specification of a job. It returns the specification's address for the
-// worker, and the external work to poll.
+// Dispatch writes the specification of a job. It returns the address of the specification, and the
+// external work to poll.
 func (o *Objects) Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error) {
 	if o.opts.Bucket == nil {
 		return "", x, flow.Errorf(flow.Denied, noObjectStore)
@@ -62,7 +62,7 @@ func (o *Objects) Dispatch(ctx context.Context, job *flow.Job) (address string, 
 		flow.External{Task: job.Task, Job: job.ID(), Service: flow.ObjectStore, ID: a.Folder, Data: data, StartedAt: o.opts.Now()}, err
 }
 
-// Start makes a job wait for a worker that another system starts. A repetition finds the same
+// Start makes a job wait for a worker that another system starts. A repeated call finds the same
 // files.
 func (o *Objects) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 	address, x, err := o.Dispatch(ctx, &job)
@@ -73,7 +73,8 @@ func (o *Objects) Start(ctx context.Context, job flow.Job, _ bool) flow.Report {
 	return flow.Report{Deferred: []flow.External{x}, URL: address}
 }
 
-// Poll polls an attempt. If the attempt ends without its worker, a file cancels the worker.
+// Poll returns the status of an attempt. If the attempt ends without its worker, it writes a file
+// that cancels the worker.
 func (o *Objects) Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
 	status, said, err := o.pollAttempt(ctx, &x)
 	if status.Ended && !said {
@@ -82,7 +83,7 @@ func (o *Objects) Poll(ctx context.Context, x flow.External) (flow.ExternalStatu
 	return status, err
 }
 
-// pollAttempt polls an attempt. said reports that the worker reported its end.
+// pollAttempt polls an attempt. said reports whether the worker reported the end.
 func (o *Objects) pollAttempt(ctx context.Context, x *flow.External) (status flow.ExternalStatus, said bool, err error) {
 	a, err := o.decodeAttempt(x)
 	if err != nil {

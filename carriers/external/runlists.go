@@ -8,8 +8,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/objects"
 )
 
-// runLists reads the statuses of a run with many open attempts with one list call instead of one
-// call per attempt.
+// runLists polls a run with many open attempts by one list call, instead of one call per attempt.
 type runLists struct {
 	bucket objects.Bucket
 	now    func() int64
@@ -22,19 +21,19 @@ type runList struct {
 	prefix string
 	bucket objects.Bucket
 	now    func() int64
-	mu     sync.Mutex // held while the list is read, so that concurrent callers wait for it
+	mu     sync.Mutex // held while the list is read, so that other callers wait for it
 	all    map[string]string
 	readAt int64
 
-	// Attempts polled since a time, and their number in the window before.
+	// These are the attempts polled since a time, and their number in the previous window.
 	since        int64
 	looked       map[string]bool
 	lookedBefore int
 }
 
-// listThreshold is how many attempts of a run are polled one by one. countWindow is the time window
-// of that count. listMaxAge is how long a list counts as current. runIdleTimeout is the time
-// without polls after which a run is forgotten. All times are in milliseconds.
+// listThreshold is the number of attempts of a run above which lists are used. countWindow is the
+// window for that count. listMaxAge is the maximum age of a list. runIdleTimeout is the time
+// without polls after which a run is dropped. All times are in milliseconds.
 const (
 	listThreshold  = 50
 	countWindow    = 12_000
@@ -63,7 +62,7 @@ func (l *runLists) sourceFor(a *objects.Attempt) objects.Source {
 	return objects.Direct{Bucket: l.bucket}
 }
 
-// forgetIdleRuns drops the runs that were not polled for a while.
+// forgetIdleRuns drops runs without recent polls.
 func (l *runLists) forgetIdleRuns(now int64) {
 	if l.runs == nil {
 		l.runs = map[string]*runList{}
@@ -75,7 +74,7 @@ func (l *runLists) forgetIdleRuns(now int64) {
 	}
 }
 
-// Status reads an object only if the list has another version of it, or no version.
+// Status reads an object only if its version in the list differs from the given one.
 func (r *runList) Status(ctx context.Context, key, version string) ([]byte, string, bool, error) {
 	now, there, err := r.versionOf(ctx, key)
 	switch {
@@ -90,7 +89,8 @@ func (r *runList) Status(ctx context.Context, key, version string) ([]byte, stri
 	return text, now, changed, err
 }
 
-// versionOf returns the version of an object in the list, which is read again if it is too old.
+// versionOf returns the version of an object in the list. It reads the list again if the list is
+// too old.
 func (r *runList) versionOf(ctx context.Context, key string) (version string, there bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

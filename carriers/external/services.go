@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Service starts jobs in another system and polls them, for nodes with its name as their service.
-// If it is an io.Closer, it is closed with its member.
+// Service starts and polls jobs in another system, for nodes with its name as service. If it is an
+// io.Closer, it is closed with the member.
 type Service interface {
 	Starter
 	Poll(ctx context.Context, x flow.External) (flow.ExternalStatus, error)
@@ -24,8 +24,8 @@ type Tools struct {
 	Files  *Objects   // lets workers report through files; may have no bucket
 	Logs   *logs.Book // stores the output of jobs
 	Member string     // name of the member
-	Store  string     // distinguishes work for tasks of this store from others
-	// Live reports whether the work of a job is still needed, or is being canceled.
+	Store  string     // distinguishes work of this store from others
+	// Live reports whether the work for a job is still needed, or is being canceled.
 	Live      func(ctx context.Context, job string) (bool, error)
 	Now       func() int64 // the store's time in Unix milliseconds
 	MaxOutput int          // largest output in bytes
@@ -38,7 +38,7 @@ type Open func(Tools) (Service, error)
 // Services maps names to services.
 type Services map[string]Service
 
-// OpenAll opens all services, or none if one fails.
+// OpenAll opens all services. If one fails, it closes the others.
 func OpenAll(all map[string]Open, tools Tools) (Services, error) {
 	opened := Services{}
 	for name, open := range all {
@@ -51,7 +51,7 @@ func OpenAll(all map[string]Open, tools Tools) (Services, error) {
 	return opened, nil
 }
 
-// Starters returns the starters of the services together with others.
+// Starters returns the services and others as starters.
 func (s Services) Starters(others Starters) Starters {
 	all := maps.Clone(others)
 	for name, service := range s {
@@ -71,11 +71,11 @@ func (s Services) Close() error {
 	return errors.Join(errs...)
 }
 
-// Given reports whether there is a bucket.
+// Given reports whether an object store is configured.
 func (o *Objects) Given() bool { return o != nil && o.opts.Bucket != nil }
 
-// Output returns the output in the files of an attempt whose worker has ended successfully, as
-// another component observed.
+// Output returns the output in the files of an attempt whose worker ended successfully, as another
+// component observed.
 func (o *Objects) Output(ctx context.Context, x flow.External) (flow.ExternalStatus, error) {
 	a, err := o.decodeAttempt(&x)
 	if err != nil {

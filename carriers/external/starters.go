@@ -10,29 +10,27 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Starter starts jobs in another system, for nodes with exec_type external, by the name of their
-// service.
+// Starter starts jobs in another system, for nodes with exec_type external, by service name.
 type Starter interface {
-	// Start starts a job. Its report ends the attempt, or names external work in Deferred that the
-	// tracker of that service polls. Without an Output, the attempt's output is that of the
-	// external work. Work that is queued in the other system is Pending: the tracker reports when
-	// it runs.
+	// Start starts a job. The report ends the attempt, or names external work in Deferred, which
+	// the tracker of that service polls. Without an Output, the output is that of the external
+	// work. Work that is queued in the other system is Pending, until the tracker reports its
+	// start.
 	//
-	// If the member dies before the report is stored, the job is started again, on this member or
-	// another one, any number of times. lost reports that an earlier call may have started it. Then
-	// Start has to search for it by the job's ID before it starts another one.
+	// If the member dies before the report is stored, the job is started again on any member. lost
+	// reports that an earlier call may have started it. Then Start must search for it by the job's
+	// ID first.
 	//
-	// If ctx ends meanwhile, the job may no longer be needed; the next call finds that out, and the
-	// tracker cancels work of an attempt that has ended. A host that was suspended may continue a
-	// Start after another member has started the job. Only systems that refuse a second job of the
-	// same name are safe from that.
+	// If ctx ends, the job may no longer be needed; the tracker then cancels the work. A host that
+	// was suspended may continue a Start after another member has started the job. Only systems
+	// that refuse a second job with the same name prevent that.
 	Start(ctx context.Context, job flow.Job, lost bool) flow.Report
 }
 
-// Starters maps names of services to starters.
+// Starters maps service names to starters.
 type Starters map[string]Starter
 
-// otherBinaries names services whose starters are in another one of our binaries.
+// otherBinaries names services whose starters are in another Troupe binary.
 var otherBinaries = map[string]string{"cloudrun": "troupe-cloud", "kubernetes": "troupe-cloud"}
 
 func (s Starters) startJob(ctx context.Context, job flow.Job, lost bool) flow.Report {
@@ -47,7 +45,7 @@ func (s Starters) startJob(ctx context.Context, job flow.Job, lost bool) flow.Re
 	return starter.Start(ctx, job, lost)
 }
 
-// describeStarters names the starters that definitions may use.
+// describeStarters describes the available starters for an error text.
 func (s Starters) describeStarters() string {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(name string) bool { return name == flow.ChildTask })
 	if len(names) == 0 {

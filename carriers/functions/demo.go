@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// errFailed is the only error text of the demo functions; flows may compare it.
+// errFailed is the only error of the demo functions. Flows may compare its text.
 var errFailed = errors.New("failed")
 
 // RegisterDemo adds the demo functions mul, upper and log_result.
@@ -20,8 +20,8 @@ func RegisterDemo(r *Registry) {
 	r.RegisterRaw("log_result", logResult)
 }
 
-// multiplyInput multiplies a number by params.mul. An input that is not a number counts as 0, such
-// a factor as 1.
+// multiplyInput multiplies the input by params.mul. An invalid input counts as 0, and an invalid
+// factor as 1.
 func multiplyInput(_ context.Context, job job.Job) (json.RawMessage, error) {
 	x, ok := parseNumber(job.Input)
 	if !ok {
@@ -38,7 +38,7 @@ func multiplyInput(_ context.Context, job job.Job) (json.RawMessage, error) {
 	return out, nil
 }
 
-// upperInput converts its input, else params.text, to upper case.
+// upperInput converts the input, or params.text, to upper case.
 func upperInput(_ context.Context, job job.Job) (json.RawMessage, error) {
 	s, ok := parseString(job.Input)
 	if !ok {

@@ -1,6 +1,5 @@
-// Package functions carries out local_func jobs: functions of the member's own program.
+// Package functions carries out local_func jobs: functions of the member's program.
 //
-// A function that panics fails its attempt and nothing else. An unknown name is a fatal error at
-// once. A job is tried as often as its node allows before it is reported, and the pause between
-// tries ends when the job is withdrawn.
+// A panic fails only the attempt. An unknown name is a fatal error. A job is tried as often as its
+// node allows, and the pause between tries ends when the job is withdrawn.
 package functions

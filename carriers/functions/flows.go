@@ -12,20 +12,19 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Flows carries out functions that are flows. It shares the options of a registry.
+// Flows carries out function flows. It shares the options of a registry.
 type Flows struct {
 	*flowfuncs.Functions
 	registry *Registry
 }
 
-// NewFlows returns the flows of a registry, without functions. A function that waits stays in
-// memory for keepWarm.
+// NewFlows returns an empty set of function flows. A waiting function stays in memory for keepWarm.
 func NewFlows(r *Registry, keepWarm time.Duration) *Flows {
 	return &Flows{flowfuncs.New(keepWarm), r}
 }
 
-// Carry calls a function for a delivery of its job. A function that this member does not have is
-// held, because another version of the program may have it.
+// Carry calls a function for a delivery of its job. A function that this member lacks is held,
+// because another version of the program may have it.
 func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
 	told := jobOf(&j, f.registry.opts.Traced)
 	call, held := f.Begin(ctx, j.Exec.Func, told.ID)
@@ -43,7 +42,7 @@ func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
 	return rep
 }
 
-// reportOf converts the result of a function. prefix begins the recorded names of its steps.
+// reportOf converts the result of a function. It puts prefix before the names of steps.
 func reportOf(r flowfuncs.Result, prefix string) flow.Report {
 	report := flow.Report{Output: r.Output, Error: r.Error, Details: r.Details, Fatal: r.Fatal}
 	switch {
@@ -59,10 +58,10 @@ func reportOf(r flowfuncs.Result, prefix string) flow.Report {
 	return report
 }
 
-// flowHost stores the results of steps by the context of the function's job.
+// flowHost records the results of steps through the context of the function's job.
 type flowHost struct {
 	ctx    context.Context
-	prefix string // of the recorded names of steps
+	prefix string // prefix of the recorded names of steps
 	// streams of the job; nil if there are none
 	streams job.StreamSink
 }
@@ -73,11 +72,11 @@ func (h *flowHost) Listen(end func(conversation.Step)) {
 	carriers.FunctionHostOf(h.ctx).Listen(func(s flow.CodeStep) { end(stepOf(&s)) })
 }
 
-// Record stores the values that the function has written to streams before the results, because a
-// replay does not write them again.
+// Record stores the results of steps. It first stores the values that the function has written to
+// streams, because a replay does not write them again.
 func (h *flowHost) Record(_ context.Context, steps []*conversation.Step, waits []*conversation.Wait) error {
 	if h.streams != nil {
-		_ = h.streams.Flush(h.ctx, "") // the log of the job lists the reasons
+		_ = h.streams.Flush(h.ctx, "") // the log of the job contains the reasons
 	}
 	list := make([]flow.CodeStep, len(steps))
 	for i, s := range steps {

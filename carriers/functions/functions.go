@@ -24,20 +24,21 @@ type RawFunc = func(ctx context.Context, j job.Job) (json.RawMessage, error)
 
 // Options configure a Registry. The zero value is usable.
 type Options struct {
-	// Logs stores what functions write to the log of their job, while they run. May be nil.
+	// Logs stores the log output of functions while they run. May be nil.
 	Logs *logs.Book
 	// Streams stores the values that functions write to streams. May be nil.
 	Streams *streams.Book
 	// Note receives the progress notes of functions. May be nil.
 	Note func(ctx context.Context, task string, n flow.Note) error
-	// Traced includes spans in the jobs of all attempts, not only of tasks whose starts are traced.
+	// Traced includes spans in the jobs of all attempts. Otherwise only tasks with a traced start
+	// have them.
 	Traced bool
 }
 
 // Registry holds the functions of a member by name and carries out their jobs.
 type Registry struct {
 	opts Options
-	// receives progress notes; may be nil
+	// receives progress notes; nil if they are not stored
 	progress func(ctx context.Context, j job.Job, text string)
 	funcs    sync.Map // of *namedFunc, by name
 }
@@ -45,7 +46,7 @@ type Registry struct {
 // namedFunc is a registered function.
 type namedFunc struct {
 	call   RawFunc
-	worker string // its name in reports
+	worker string // worker name in reports
 }
 
 // New returns a registry without functions.
@@ -57,7 +58,7 @@ func New(o Options) *Registry {
 	return r
 }
 
-// Register adds a function. A later one of the same name replaces it.
+// Register adds a function, replacing one with the same name.
 func (r *Registry) Register(name string, fn Func) {
 	r.RegisterRaw(name, func(ctx context.Context, j job.Job) (json.RawMessage, error) {
 		out, err := fn(ctx, j)
@@ -71,7 +72,7 @@ func (r *Registry) Register(name string, fn Func) {
 	})
 }
 
-// RegisterRaw adds a function that returns JSON, which saves the encoding.
+// RegisterRaw adds a function that returns JSON, which saves an encoding.
 func (r *Registry) RegisterRaw(name string, fn RawFunc) {
 	r.funcs.Store(name, &namedFunc{fn, "local-func:" + name})
 }
@@ -86,7 +87,7 @@ func (r *Registry) Names() []string {
 	return names
 }
 
-// Check returns nil if a function has this name, else an error that lists the functions.
+// Check returns nil if the registry has the function, else an error that lists the functions.
 func (r *Registry) Check(name string) error {
 	if _, ok := r.funcs.Load(name); !ok {
 		return r.unknownFuncText(name)
@@ -94,7 +95,7 @@ func (r *Registry) Check(name string) error {
 	return nil
 }
 
-// Carry calls the job's function, with retries up to its limit.
+// Carry calls the job's function, with retries up to the job's limit.
 func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	found, ok := r.funcs.Load(j.Exec.Func)
 	if !ok {
@@ -109,7 +110,7 @@ func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 	return rep
 }
 
-// callWithRetries calls a function until it succeeds or its retries are used up.
+// callWithRetries calls a function until it succeeds or no retries are left.
 func callWithRetries(ctx context.Context, fn RawFunc, j job.Job, exec *flow.Exec) (rep flow.Report) {
 	for n := 1; ; n++ {
 		if exec.MaxAttempts > 1 {
@@ -152,7 +153,8 @@ func callRecovering(ctx context.Context, fn RawFunc, j job.Job) (out json.RawMes
 	return fn(ctx, j)
 }
 
-// errorText returns the text of an error for a report. An empty text would mean success.
+// errorText returns the text of an error for a report. It never returns "", which would mean
+// success.
 func errorText(err error) string {
 	if s := err.Error(); s != "" {
 		return s

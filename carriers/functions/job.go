@@ -8,9 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// jobOf returns the job as a function gets it, with the same contents as for a worker, except the
-// log. The span of its attempt costs as much as the rest, so it is included only if the task or the
-// member is traced.
+// jobOf converts a job to the form for functions. Its span is as expensive as all the rest, so it
+// is included only if the task or the member is traced.
 func jobOf(j *flow.Job, traced bool) job.Job {
 	id, key := j.IDAndKey()
 	told := job.WithKey(key, job.Job{ID: id, Service: j.Exec.Func, Input: j.Input, Params: j.Params, Task: j.Task, Step: j.Step(),
@@ -24,8 +23,8 @@ func jobOf(j *flow.Job, traced bool) job.Job {
 	return told
 }
 
-// sendNote passes on a function's progress note. Errors are ignored: the job may no longer be
-// needed.
+// sendNote stores a progress note of a function. It ignores errors, because the job may no longer
+// be needed.
 func (r *Registry) sendNote(ctx context.Context, j job.Job, text string) {
 	if task, at, err := flow.ParseJobID(j.ID); err == nil {
 		_ = r.opts.Note(ctx, task, flow.Note{Address: at, Text: text})

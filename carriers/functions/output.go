@@ -11,10 +11,10 @@ import (
 // jobOutput is the log and the streams of a job.
 type jobOutput struct {
 	log     *logs.Writer
-	streams *streambuffer.Buffer // nil if the member stores none
+	streams *streambuffer.Buffer // nil if the member stores no streams
 }
 
-// openOutput returns a job with its log and its streams. ctx is the context of the job.
+// openOutput opens the log and the streams of a job. ctx is the context of the job.
 func (r *Registry) openOutput(ctx context.Context, j job.Job) (job.Job, jobOutput) {
 	o := jobOutput{log: r.opts.Logs.Open(j.Task, j.ID)}
 	j.Log = o.log
@@ -25,7 +25,7 @@ func (r *Registry) openOutput(ctx context.Context, j job.Job) (job.Job, jobOutpu
 	return j, o
 }
 
-// closeOutput stores the last output of the job, and reports whether it has a log.
+// closeOutput stores the remaining output of the job, and reports whether the job has a log.
 func (o *jobOutput) closeOutput() bool {
 	if o.streams != nil {
 		o.streams.Close(o.log)

@@ -11,12 +11,12 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Replay calls a function with recorded steps, and ends it behind them. Nothing is carried out or
-// stored. It returns why the code does not fit the steps ("" if it does), and the recorded steps
-// that it does not ask for.
+// Replay calls a function with recorded steps, and stops it after them. Nothing is carried out or
+// stored. differs is why the code does not match the steps, "" if it does. unasked are recorded
+// steps that the function did not use.
 func Replay(ctx context.Context, j job.Job, steps []flow.CodeStep, fn flowfuncs.Func) (differs string, unasked []string) {
 	c := conversation.New(ctx, j, stepsOf(steps), replayHost{}, 0)
-	c.Undo() // its function only repeats its recorded steps; its undos are replaced, too
+	c.Undo() // the function only repeats recorded steps, including undos
 	c.ReplaceWork(func(*conversation.Step) conversation.Work {
 		return func(context.Context) (json.RawMessage, error) { return nil, nil }
 	}, func(time.Duration) {})

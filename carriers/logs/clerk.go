@@ -12,15 +12,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// One goroutine per book, runStorer, writes to the store.
+// Each book has one goroutine, runStorer, that writes to the store.
 
 const (
-	// storeInterval is the longest time that lines wait for others.
+	// storeInterval is the longest time that a line waits for more lines.
 	storeInterval = 200 * time.Millisecond
-	// chunkBytes and batchBytes are the sizes of one chunk and of one write.
+	// chunkBytes is the size of one chunk, and batchBytes the size of one write.
 	chunkBytes, batchBytes = 64 << 10, 512 << 10
-	// roundChunks is how many chunks of an attempt are stored before other attempts have their
-	// turn.
+	// roundChunks is how many chunks of one attempt are stored before others have their turn.
 	roundChunks = 8
 	// largeBatch is the size above which the writer pauses for as long as the write took.
 	largeBatch = 128 << 10
@@ -30,8 +29,8 @@ const (
 	storeTimeout = 10 * time.Second
 )
 
-// runStorer stores lines until the book is closed and everything is stored, or the store fails
-// after the close.
+// runStorer stores lines until the book is closed and everything is stored. After the close, it
+// stops when the store fails.
 func (b *Book) runStorer() {
 	defer close(b.done)
 	for b.awaitLines() {
@@ -41,8 +40,8 @@ func (b *Book) runStorer() {
 	}
 }
 
-// awaitLines waits for lines, and then for others to store together. It returns false when the book
-// is closed.
+// awaitLines waits for lines, and then for more lines to store together. It returns false when the
+// book is closed.
 func (b *Book) awaitLines() bool {
 	select {
 	case <-b.wake:
@@ -90,7 +89,7 @@ func (b *Book) storeRound() bool {
 type chunkBatch struct {
 	chunks  []persistence.LogChunk
 	writers []*Writer
-	settled []*Writer // writers whose turn ends with it
+	settled []*Writer // writers whose turn ends with this write
 }
 
 // gatherChunks takes chunks from the writers in order, and returns the writers that are left.
@@ -119,9 +118,9 @@ func (s *chunkBatch) gatherChunks(b *Book, list []*Writer) []*Writer {
 	return list
 }
 
-// numberLines groups lines into chunks. A line that reports lost lines is a chunk of its own, with
-// the number of the last lost line. Another reader of the same source numbers its lines in the same
-// way, and may lose others.
+// numberLines groups lines into chunks and numbers them. A line that reports lost lines is a
+// separate chunk, with the number of the last lost line. So another reader of the same source uses
+// the same numbers, even if it loses other lines.
 func (w *Writer) numberLines(list []lines.Line) (chunks []persistence.LogChunk) {
 	for len(list) > 0 {
 		n := slices.IndexFunc(list, func(l lines.Line) bool { return l.Passed > 0 })
@@ -149,7 +148,7 @@ func (w *Writer) newChunk(list []lines.Line) persistence.LogChunk {
 func (b *Book) endTurn(w *Writer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w.waiting.Store(false) // from now on each write queues the writer, unless it is queued below
+	w.waiting.Store(false) // from now on, each write queues the writer again
 	if !w.lineBuffer().Waits() {
 		w.notifyStored()
 		return
@@ -160,7 +159,7 @@ func (b *Book) endTurn(w *Writer) {
 	b.wakeStorer()
 }
 
-// storeChunks stores chunks, with retries until the store accepts or refuses them, or the book is
+// storeChunks stores chunks, with retries until the store accepts or refuses them or the book is
 // closed.
 func (b *Book) storeChunks(chunks []persistence.LogChunk, of []*Writer) {
 	if len(chunks) == 0 {
@@ -193,7 +192,7 @@ func (b *Book) appendChunks(chunks []persistence.LogChunk) error {
 	return b.opts.Store.AppendLog(ctx, chunks, b.opts.Keep)
 }
 
-// storeSeparately stores chunks one by one because the store refuses one of them.
+// storeSeparately stores chunks one by one after the store has refused one of them.
 func (b *Book) storeSeparately(chunks []persistence.LogChunk, of []*Writer, err error) {
 	if len(chunks) > 1 {
 		for i := range chunks {
@@ -205,7 +204,7 @@ func (b *Book) storeSeparately(chunks []persistence.LogChunk, of []*Writer, err 
 	b.opts.Logger.Warn("store rejected the log of a job", "job", chunks[0].Job, "error", err)
 }
 
-// pauseAfterLarge leaves the store to others after a large batch.
+// pauseAfterLarge pauses after a large write, so that other callers can use the store.
 func (b *Book) pauseAfterLarge(chunks []persistence.LogChunk, took time.Duration) {
 	size := 0
 	for i := range chunks {

@@ -26,19 +26,19 @@ import (
 type Options struct {
 	// Store stores the logs.
 	Store persistence.Logs
-	// Keep is how many characters of an attempt are kept, the newest ones; 0 means 2,000,000.
+	// Keep is how many characters of an attempt's log are kept, newest first. 0 means 2,000,000.
 	Keep int
-	// Logger logs when logs cannot be stored for a while; slog.Default() if nil.
+	// Logger logs when logs cannot be stored; nil means slog.Default().
 	Logger *slog.Logger
 }
 
 const (
 	defaultKeep = 2_000_000
-	// urgentBytes is the number of bytes of an attempt above which they do not wait for others.
+	// urgentBytes is the number of waiting bytes of an attempt above which they are stored at once.
 	urgentBytes = 32 << 10
-	// maxWaitingBytes bounds the lines of all attempts that wait for the store.
+	// maxWaitingBytes bounds the waiting lines of all attempts.
 	maxWaitingBytes = 64 << 20
-	// closeWait is how long Close waits until a log can be read.
+	// closeWait is how long Close waits for a log to be stored.
 	closeWait = time.Second
 )
 
@@ -50,11 +50,11 @@ type Book struct {
 	stop chan struct{}
 	done chan struct{} // closed when runStorer has ended
 
-	failing atomic.Bool // the store did not take the last batch
+	failing atomic.Bool // the store refused or missed the last write
 
 	mu     sync.Mutex
-	dirty  []*Writer // writers with lines, in order of their turns
-	urgent bool      // a caller waits, or many lines do
+	dirty  []*Writer // writers with waiting lines, in order of their turns
+	urgent bool      // a caller waits, or many lines wait
 	closed bool
 }
 
@@ -90,18 +90,17 @@ func (b *Book) Close(ctx context.Context) error {
 // Open opens the log of an attempt for one of its deliveries.
 func (b *Book) Open(task, job string) *Writer { return &Writer{book: b, task: task, job: job} }
 
-// Resume opens the log of an attempt whose source can be read again from its start by any carrier
-// or watcher. Lines that are stored already are left out.
+// Resume opens the log of an attempt whose source can be read again from its start. Lines that are
+// stored already are skipped.
 func (b *Book) Resume(task, job, source string) *Writer {
 	return &Writer{book: b, task: task, job: job, source: source}
 }
 
-// maxPartBytes is how many bytes of a part are accepted.
+// maxPartBytes bounds the bytes of one call of Add.
 const maxPartBytes = 4 << 20
 
-// Add stores a part of an attempt's log whose carrier, elsewhere, has split it into lines and
-// numbered them. It waits up to a second until the part can be read, and reports whether there is
-// any.
+// Add stores lines that another component has split and numbered. It waits up to a second until
+// they can be read, and reports whether there are any.
 func (b *Book) Add(p persistence.LogChunk) bool {
 	w := &Writer{book: b, task: p.Task, job: p.Job, source: p.Source, number: p.Number - int64(len(p.Lines)), maxBytes: maxPartBytes}
 	w.Add(p.Lines)
@@ -112,17 +111,17 @@ func (b *Book) Add(p persistence.LogChunk) bool {
 type Writer struct {
 	book      *Book
 	task, job string
-	source    string // "" if none was needed yet
+	source    string // "" before it is needed
 	number    int64  // number of the last taken line
-	round     int    // chunks taken in this round; like the two fields before, only for runStorer
-	maxBytes  int    // bound of waiting bytes; 0 means the default of a buffer
+	round     int    // chunks taken in this round; as source and number, used by runStorer only
+	maxBytes  int    // maximum number of waiting bytes; 0 means the default
 	buffer    atomic.Pointer[lines.Buffer]
-	waiting   atomic.Bool   // it is in the dirty list, or about to be
+	waiting   atomic.Bool   // the writer is in the dirty list, or about to be
 	stored    chan struct{} // closed when all lines are stored; nil if no caller waits
 	notified  bool          // stored is closed
 }
 
-// lineBuffer returns the buffer, which the first write creates: most jobs write nothing.
+// lineBuffer returns the buffer. It is created at the first write, because most jobs write nothing.
 func (w *Writer) lineBuffer() *lines.Buffer {
 	if begun := w.buffer.Load(); begun != nil {
 		return begun
@@ -155,8 +154,8 @@ func (w *Writer) Add(list []lines.Line) {
 	}
 }
 
-// Close ends the log, and reports whether it has content. It waits up to a second until that can be
-// read, and not at all while the store fails.
+// Close ends the log, and reports whether it has content. It waits up to a second until the log is
+// stored, but not while the store fails.
 func (w *Writer) Close() bool {
 	if !w.End() {
 		return false
@@ -175,7 +174,7 @@ func (w *Writer) Close() bool {
 	return true
 }
 
-// End does the same as Close without waiting.
+// End is like Close, but does not wait.
 func (w *Writer) End() bool {
 	begun := w.buffer.Load()
 	if begun == nil {
@@ -185,7 +184,7 @@ func (w *Writer) End() bool {
 	return begun.Any()
 }
 
-// noteGrowth is called after each write that added lines.
+// noteGrowth queues the writer after a write has added lines.
 func (w *Writer) noteGrowth(bytes int) {
 	if w.waiting.Load() && bytes < urgentBytes {
 		return
@@ -235,5 +234,5 @@ func (w *Writer) notifyStored() {
 	}
 }
 
-// filterLines is the one place that all lines pass before they are stored.
+// filterLines is called for all lines before they are stored.
 func (b *Book) filterLines(list []lines.Line) []lines.Line { return list }

@@ -14,9 +14,8 @@ import (
 type Files interface {
 	// Dispatch writes the job's specification, and returns its address.
 	Dispatch(ctx context.Context, job *flow.Job) (address string, x flow.External, err error)
-	// Follow waits for the end of a job, and calls working when its program reports that it has
-	// started. exited is closed when the program has ended. said reports that the files contain the
-	// end.
+	// Follow waits for the end of a job. It calls working when the program reports its start.
+	// exited is closed when the program has ended. said reports whether the files contain the end.
 	Follow(ctx context.Context, x flow.External, exited <-chan struct{}, working func(since int64)) (status flow.ExternalStatus, said bool)
 	// Cancel writes a file that cancels the job.
 	Cancel(ctx context.Context, x flow.External) error
@@ -25,7 +24,7 @@ type Files interface {
 // specVariable is the environment variable with the address of the job's specification.
 const specVariable = "TASK_SPEC_PATH"
 
-// mayStay is how long a program may continue after it has reported its end.
+// mayStay is how long a program may continue after its reported end.
 const mayStay = 5 * time.Second
 
 // reported runs a program that reports its result through files.

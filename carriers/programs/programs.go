@@ -16,12 +16,12 @@ import (
 
 // Options configure a Carrier. The zero value starts nothing.
 type Options struct {
-	// Allow permits programs. Users that may create flows may then run programs as this process's
-	// user.
+	// Allow permits programs. Users who may create flows may then run programs as the user of this
+	// process.
 	Allow bool
 	// Logs stores the output of programs while they run. May be nil.
 	Logs *logs.Book
-	// Files lets programs with report: object_store report through files.
+	// Files lets programs with `report: object_store` report through files.
 	Files Files
 
 	program.Options
@@ -33,21 +33,19 @@ type Carrier struct {
 	runner *program.Runner
 }
 
-// New returns a carrier. Its programs see the permitted part of the environment that this process
-// has now.
+// New returns a carrier. Its programs get the permitted part of the current environment.
 func New(opts Options) *Carrier {
 	return &Carrier{opts: opts, runner: program.New(opts.Options)}
 }
 
-// Close ends the processes that are kept ready for jobs. No jobs may run anymore.
+// Close ends the processes that are kept ready for jobs. Call it when no jobs run.
 func (c *Carrier) Close() {
 	if c != nil {
 		c.runner.Close()
 	}
 }
 
-// Inspect returns the parameters and results of the functions of a Python program, which it
-// imports.
+// Inspect imports a Python program, and returns the parameters and results of its functions.
 func (c *Carrier) Inspect(ctx context.Context, p *flow.Program) (json.RawMessage, error) {
 	if !c.opts.Allow {
 		return nil, errors.New(notAllowed)
@@ -79,7 +77,7 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return rep
 }
 
-// Facts returns the information about a job that its program gets.
+// Facts returns the information about a job for its program.
 func Facts(job *flow.Job) program.Facts {
 	f := program.Facts{
 		Run: job.Task, Step: job.Step(), Unit: job.Unit, Units: max(job.Units, 1),

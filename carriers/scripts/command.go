@@ -15,14 +15,14 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// scriptCommand is a prepared script, for all its tries.
+// scriptCommand is a prepared script for all its tries.
 type scriptCommand struct {
 	child.Command
 	timeout time.Duration
-	stderr  outputTail // unless stderr is part of the output
+	stderr  outputTail // stderr, unless it is part of the output
 }
 
-// languages defines how code of a language is run. Any other word is the program itself.
+// languages defines how code of a language is run. Any other language is the name of a program.
 var languages = map[string]struct {
 	argv []string
 	ext  string
@@ -34,8 +34,8 @@ var languages = map[string]struct {
 	"go":         {[]string{"go", "run"}, ".go"},
 }
 
-// prepareCommand prepares the command of a job. cleanup removes its files. An error with a kind is
-// permanent.
+// prepareCommand prepares the command of a job. cleanup removes temporary files. An error with a
+// kind is permanent.
 func (c *Carrier) prepareCommand(ctx context.Context, job *flow.Job) (cmd *scriptCommand, cleanup func(), err error) {
 	if !c.opts.Allow {
 		return nil, nil, flow.Errorf(flow.Denied,
@@ -95,7 +95,7 @@ func codeArgv(s *flow.Script) (argv []string, cleanup func(), err error) {
 	return append(append(append([]string{}, argv...), file), s.Args...), cleanup, nil
 }
 
-// lookUpProgram looks up a bare name in PATH; other names are relative to the script's directory.
+// lookUpProgram looks up a bare name in PATH. Other names are relative to the script's directory.
 func lookUpProgram(name string) (string, error) {
 	if strings.ContainsRune(name, filepath.Separator) {
 		return name, nil
@@ -103,7 +103,7 @@ func lookUpProgram(name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// workDir returns the directory of a script: inside Dir if that is set, also after links are
+// workDir returns the directory of a script. It must be inside Dir, if set, after links are
 // resolved.
 func (c *Carrier) workDir(dir string) (string, error) {
 	inside, err := child.Inside(c.opts.Dir, dir)
@@ -116,8 +116,8 @@ func (c *Carrier) workDir(dir string) (string, error) {
 	return inside, nil
 }
 
-// jobEnvironment returns the environment of a script: the permitted part of this process's, then
-// variables that describe the job, then the script's own.
+// jobEnvironment returns the environment of a script: the permitted part of this process's
+// environment, variables of the job, and the script's own variables.
 func (c *Carrier) jobEnvironment(job *flow.Job) []string {
 	own := carriers.Variables(job)
 	maps.Copy(own, job.Exec.Script.Env)

@@ -10,10 +10,11 @@ import (
 
 const readSize = 4 << 10
 
-// outputBuffer collects the output of a script. Buffers are reused: most scripts print little.
+// outputBuffer collects the output of a script. Buffers are reused, because most scripts print
+// little.
 type outputBuffer struct {
 	bytes.Buffer
-	copyTo io.Writer // gets all output at once
+	copyTo io.Writer // receives all output at once
 	tail   []byte    // end of the output that did not fit
 }
 
@@ -30,8 +31,8 @@ func giveBuffer(b *outputBuffer) {
 	buffers.Put(b)
 }
 
-// freeSpace returns space after the content to read into; extendBy adds n bytes of it to the
-// content.
+// freeSpace returns space after the content to read into. extendBy then adds n bytes of that space
+// to the content.
 func (b *outputBuffer) freeSpace(n int) []byte {
 	b.Grow(n)
 	space := b.AvailableBuffer()
@@ -53,7 +54,7 @@ func (b *outputBuffer) lastOutput() []byte {
 
 // outputTail keeps the end of an output.
 type outputTail struct {
-	copyTo io.Writer // gets all output at once
+	copyTo io.Writer // receives all output at once
 	kept   []byte
 }
 

@@ -15,8 +15,8 @@ type runOutcome struct {
 	cut      bool // output beyond the limit was dropped
 }
 
-// runCommand starts a command once and returns when it and its process group have ended. Their
-// output is appended to out; if stderr is separate, only stdout is.
+// runCommand runs a command once and returns when its process group has ended. It appends the
+// output to out. If stderr is separate, only stdout is appended.
 func (c *Carrier) runCommand(ctx context.Context, cmd *scriptCommand, out *outputBuffer) (runOutcome, error) {
 	if err := ctx.Err(); err != nil {
 		return runOutcome{}, context.Cause(ctx)
@@ -37,7 +37,7 @@ func (c *Carrier) runCommand(ctx context.Context, cmd *scriptCommand, out *outpu
 	go func() { ended <- waitProcess(p) }()
 	var complaining sync.WaitGroup
 	if p.Stderr != nil {
-		// its own Read ends with the program
+		// Read ends with the program
 		complaining.Go(func() { _, _ = io.Copy(&cmd.stderr, struct{ io.Reader }{p.Stderr}) })
 	}
 	cut := out.readFrom(p.Stdout, c.opts.MaxOutput)
@@ -66,8 +66,8 @@ func waitProcess(p *child.Process) error {
 
 var errTimeout = errors.New("timeout")
 
-// readFrom keeps up to max bytes of a script's output, and reads the rest so that the script never
-// blocks. It reports whether output was dropped.
+// readFrom keeps up to max bytes of a script's output. It also reads the rest, so that the script
+// never blocks. It reports whether output was dropped.
 func (b *outputBuffer) readFrom(r io.Reader, max int) (cut bool) {
 	var scratch []byte
 	for kept := 0; ; {
@@ -87,7 +87,7 @@ func (b *outputBuffer) readFrom(r io.Reader, max int) (cut bool) {
 			cut = true
 			b.tail = append(b.tail[:0], space[:n]...)
 		}
-		if err != nil { // end of output, or of the time for draining it
+		if err != nil { // the output ended, or the time to drain it
 			return cut
 		}
 	}

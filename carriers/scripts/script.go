@@ -16,19 +16,18 @@ import (
 
 // Options configure a Carrier. The zero value starts nothing.
 type Options struct {
-	// Allow permits scripts. Users that may create flows may then run programs as this process's
-	// user.
+	// Allow permits scripts. Users who may create flows may then run programs as the user of this
+	// process.
 	Allow bool
-	// Dir is the directory in which scripts run and which must contain their work_dir. If empty,
-	// there is no restriction.
+	// Dir is the directory that must contain each script's work_dir. If empty, there is no
+	// restriction.
 	Dir string
 	// Logs stores the output of scripts while they run. May be nil.
 	Logs *logs.Book
-	// MaxOutput bounds the output of a script, and its encoded result; 0 means 1 MiB. A larger one
-	// fails its attempt.
+	// MaxOutput bounds the output of a script, and its encoded result. 0 means 1 MiB. A larger
+	// output fails the attempt.
 	MaxOutput int
-	// Env names the variables of this process's environment that scripts get besides a few default
-	// ones.
+	// Env names additional environment variables of this process for scripts.
 	Env []string
 }
 
@@ -44,8 +43,8 @@ type Carrier struct {
 	patience child.Patience
 }
 
-// New returns a carrier. Its scripts see the permitted part of the environment that this process
-// has now. It removes code files left by a process that was killed.
+// New returns a carrier. Its scripts get the permitted part of the current environment. It removes
+// code files that a killed process has left.
 func New(opts Options) *Carrier {
 	if opts.Allow {
 		codeFiles.Sweep()
@@ -54,7 +53,7 @@ func New(opts Options) *Carrier {
 	return &Carrier{opts: opts, env: child.Environment(opts.Env), patience: child.NewPatience()}
 }
 
-// Carry runs the job's script, with retries up to its limit.
+// Carry runs the job's script, with retries up to the job's limit.
 func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	cmd, cleanup, err := c.prepareCommand(ctx, &job)
 	if err != nil {
@@ -74,8 +73,7 @@ func (c *Carrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 	return rep
 }
 
-// runTries runs the script until it succeeds or its retries are used up, and returns the last
-// report.
+// runTries runs the script until it succeeds or no retries are left, and returns the last report.
 func (c *Carrier) runTries(ctx context.Context, job *flow.Job, cmd *scriptCommand, printed *outputBuffer) flow.Report {
 	for try := 1; ; try++ {
 		printed.Reset()
@@ -91,7 +89,7 @@ func (c *Carrier) runTries(ctx context.Context, job *flow.Job, cmd *scriptComman
 	}
 }
 
-// outputReport returns the report with a script's output, all of it or an error.
+// outputReport returns the report with the complete output of a script, or an error.
 func (c *Carrier) outputReport(printed []byte, cut, asJSON bool) flow.Report {
 	var output json.RawMessage
 	if !cut {

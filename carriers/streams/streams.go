@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// maxCalls is how many callers may wait for the store. Further ones wait for their turn.
+	// maxCalls is how many callers may wait for the store. Further callers block.
 	maxCalls = 1000
-	// batchBytes is the size of one transaction, unless the writes of one caller are larger.
+	// batchBytes is the maximum size of one transaction, unless the writes of one caller are
+	// larger.
 	batchBytes = 2 << 20
 	// storeTime limits one transaction.
 	storeTime = 10 * time.Second
@@ -31,15 +32,15 @@ type Options struct {
 	Most  persistence.StreamLimits // zero fields mean the defaults
 }
 
-// Book stores the values of all jobs that a member carries out or gets values from. A mutex
-// guards it, because jobs write from goroutines of their own.
+// Book stores the values that jobs of this member, or clients, write to streams. A mutex guards it,
+// because jobs call it concurrently.
 type Book struct {
 	opts  Options
 	calls chan struct{} // holds a token for each caller that waits
 
 	mu      sync.Mutex
 	waiting []*appendCall
-	storing bool // a caller stores the writes of others, too
+	storing bool // a caller is storing the writes of all waiting callers
 }
 
 // appendCall is a caller that waits for the store.
@@ -49,7 +50,7 @@ type appendCall struct {
 	errs   []error
 	err    error
 	done   chan struct{} // closed when the writes are stored or refused, or the store has failed
-	leads  chan struct{} // closed when the caller must store the writes that wait
+	leads  chan struct{} // closed when this caller must store the waiting writes
 }
 
 // New returns a book.
@@ -58,7 +59,7 @@ func New(o Options) *Book {
 	return &Book{opts: o, calls: make(chan struct{}, maxCalls)}
 }
 
-// Append stores writes together with those of other callers. The results are those of
+// Append stores writes together with those of other callers. The results are as in
 // persistence.Streams.
 func (b *Book) Append(ctx context.Context, writes []persistence.StreamWrite) ([]error, error) {
 	select {
@@ -92,8 +93,8 @@ func bytesOf(writes []persistence.StreamWrite) (size int) {
 	return size
 }
 
-// storeWaiting stores the writes of the caller and of others that wait, in one transaction. Then
-// the first of the remaining callers goes on.
+// storeWaiting stores the writes of all waiting callers in one transaction, up to batchBytes. Then
+// the next waiting caller continues.
 func (b *Book) storeWaiting(ctx context.Context) {
 	b.mu.Lock()
 	n, size := 0, 0
@@ -121,7 +122,7 @@ func (b *Book) storeWaiting(ctx context.Context) {
 	}
 }
 
-// passLead makes the first caller that waits store the next writes.
+// passLead makes the first waiting caller store the next writes.
 func (b *Book) passLead() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,12 +131,12 @@ func (b *Book) passLead() {
 	}
 }
 
-// Open returns the buffer for the streams of a delivery of a job. ctx is the context of the job.
-// The caller must close the buffer.
+// Open returns the buffer for the streams of a job's delivery. ctx is the context of the job. The
+// caller must close the buffer.
 func (b *Book) Open(ctx context.Context, task, job string) *streambuffer.Buffer {
 	return streambuffer.New(ctx, func(ctx context.Context, writes []streambuffer.Write) ([]error, error) {
 		errs, err := b.Append(ctx, toWrites(task, job, writes))
-		if errors.Is(err, persistence.ErrRefused) { // another try fails, too
+		if errors.Is(err, persistence.ErrRefused) { // another try would fail, too
 			return slices.Repeat([]error{err}, len(writes)), nil
 		}
 		return errs, err

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Limits of a registration.
+// These are the limits of a registration.
 const (
 	maxName     = 256
 	maxURL      = 2048
@@ -22,7 +22,7 @@ const (
 	resolveTime = 3 * time.Second
 )
 
-// checkWorker refuses registrations that could never be called or shown.
+// checkWorker refuses registrations that cannot be called or shown.
 func (r *Registry) checkWorker(ctx context.Context, w *persistence.Worker) error {
 	if w.ID == "" || len(w.ID) > maxName {
 		return flow.Errorf(flow.Invalid, "a worker needs an id of 1 to %d bytes", maxName)
@@ -44,7 +44,7 @@ func (r *Registry) checkWorker(ctx context.Context, w *persistence.Worker) error
 	}
 	if w.Type != "http" {
 		w.Secret = ""
-		return nil // it is not called
+		return nil // such a worker is not called
 	}
 	if err := checkSecret(w); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (r *Registry) checkURL(ctx context.Context, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
-	// the name may be resolvable later, and the dialer checks the address of each call
+	// the name may become resolvable, and the dialer checks the address of each call
 	if err != nil {
 		r.opts.Logger.Warn("resolving a worker's host failed: calls fail until it resolves", "url", text, "error", err)
 		return nil
@@ -104,7 +104,7 @@ func (r *Registry) checkURL(ctx context.Context, text string) error {
 		"that this server allows for workers", text, addrs[0].Unmap())
 }
 
-// allowedNetworks returns the networks that workers may be in.
+// allowedNetworks returns the networks in which workers may be.
 func (r *Registry) allowedNetworks() reach.Networks {
 	return reach.Networks{Allow: r.opts.Allow, Loopback: true}
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/troupe-engine/troupe/flow/trace"
 )
 
-// newClient returns a client that connects only to allowed addresses, and keeps enough connections
-// for thousands of short calls a second to one worker.
+// newClient returns a client that connects only to allowed addresses. It keeps enough connections
+// for thousands of short calls per second to one worker.
 func newClient(networks reach.Networks, trust func() *tls.Config) *http.Client {
 	dialer := networks.Dialer("workers")
 	transport := &http.Transport{
@@ -60,8 +60,8 @@ func newCall(job *flow.Job) *workerCall {
 		timeout: flow.Milliseconds(job.TimeoutMS)}
 }
 
-// jobHeader returns the header of a job's request. Idempotency-Key also makes the HTTP client retry
-// a request whose connection the worker was just closing.
+// jobHeader returns the header of a job's request. With Idempotency-Key, the HTTP client retries a
+// request on a connection that the worker just closed.
 func jobHeader(job *flow.Job) http.Header {
 	h := http.Header{
 		"Content-Type": {"application/json"}, "Idempotency-Key": {job.Key()}, "Troupe-Job": {job.ID()},
@@ -93,7 +93,7 @@ func headerList(texts []string) string {
 	return strings.Join(escaped, ",")
 }
 
-// errNotAnswered means that the response is not from a worker, so the next worker is called.
+// errNotAnswered means that the response does not come from a worker, so the next worker is called.
 var errNotAnswered = errors.New("no answer of a worker")
 
 // callWorker calls one worker. An error means that the worker gave no answer.
@@ -145,7 +145,7 @@ func tooLarge(most int) string {
 	return fmt.Sprintf("the worker's answer is larger than %d bytes", most)
 }
 
-// readAnswer fills in a worker's answer. It counts whatever its HTTP status is.
+// readAnswer fills in a worker's answer, regardless of its HTTP status.
 func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
 	var answer struct {
 		Result  json.RawMessage `json:"result"`
@@ -159,7 +159,7 @@ func readAnswer(rep *flow.Report, resp *http.Response, body []byte) error {
 		return fmt.Errorf("%w: status %s without a JSON object", errNotAnswered, resp.Status)
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		// It comes from a worker that has done the job: another one must not do it again.
+		// The worker has done the job, so no other worker may do it again.
 		rep.Error = fmt.Sprintf("the worker answered %s with what is no answer in JSON (%v)%s", resp.Status, err, answerExcerpt(body))
 		return nil
 	}

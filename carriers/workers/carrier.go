@@ -19,7 +19,7 @@ import (
 func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 	c := newCall(&job)
 	for learned := false; ; {
-		// before liveWorkers: a worker that is heard in between is found there
+		// read before liveWorkers, which includes workers that are heard in between
 		list := r.unheardWorkers(job.Exec)
 		live := r.liveWorkers(job.Exec)
 		if len(live) > 0 {
@@ -42,8 +42,8 @@ func (r *Registry) Carry(ctx context.Context, job flow.Job) flow.Report {
 // retryPauseMS is the pause before unreachable workers are tried again.
 const retryPauseMS = 50
 
-// callWorkers calls workers until one answers. begun reports whether a worker was reached that did
-// not answer: it may have started the job.
+// callWorkers calls workers until one answers. begun reports whether a worker was reached but did
+// not answer, because it may have started the job.
 func (r *Registry) callWorkers(ctx context.Context, c *workerCall, job *flow.Job,
 	list []*registeredWorker) (rep flow.Report, begun, ok bool) {
 	if n := job.Exec.MaxAttempts; n > 0 {
@@ -64,8 +64,8 @@ func (r *Registry) callWorkers(ctx context.Context, c *workerCall, job *flow.Job
 	return flow.Report{}, begun, false
 }
 
-// logNoAnswer logs why a worker gave no answer, which the job's error does not contain. It logs
-// once until the worker answers again.
+// logNoAnswer logs why a worker gave no answer, once until the worker answers again. The job's
+// error does not contain the reason.
 func (r *Registry) logNoAnswer(ctx context.Context, w *registeredWorker, c *workerCall, err error) {
 	level := slog.LevelDebug
 	if ctx.Err() == nil && w.silent.CompareAndSwap(false, true) { // otherwise the job was canceled
@@ -98,10 +98,9 @@ func (r *Registry) liveWorkers(e *flow.Exec) []*registeredWorker {
 	return live
 }
 
-// unheardWorkers returns the workers for a job that were known before this registry was opened and
-// may be alive. They may seem silent because no member was there to receive their heartbeats. The
-// list is empty after a while, because a live worker sends several heartbeats within the time
-// limit.
+// unheardWorkers returns matching workers that were known before the start and may be alive. They
+// may seem silent, because no member received their heartbeats. The list is empty after a while,
+// because live workers send several heartbeats within OfflineTTL.
 func (r *Registry) unheardWorkers(e *flow.Exec) []*registeredWorker {
 	if time.Since(r.opened) > r.opts.OfflineTTL/2 {
 		return nil
@@ -109,7 +108,7 @@ func (r *Registry) unheardWorkers(e *flow.Exec) []*registeredWorker {
 	return r.workersFor(e, func(w *registeredWorker) bool { return !w.heard.Load() })
 }
 
-// Awaited reports whether a worker for a job was attached before this registry was opened, and has
+// Awaited reports whether a matching worker was attached before this registry was opened, and has
 // not been heard since.
 func (r *Registry) Awaited(e *flow.Exec) bool {
 	r.mu.RLock()
@@ -119,8 +118,7 @@ func (r *Registry) Awaited(e *flow.Exec) bool {
 	})
 }
 
-// Listed reports whether a worker for a job is listed as attached to any member, and has been heard
-// recently.
+// Listed reports whether a matching worker is attached to any member and was heard recently.
 func (r *Registry) Listed(e *flow.Exec) bool {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
 	r.mu.RLock()
@@ -144,7 +142,7 @@ func (r *Registry) Pushed() (services []string) {
 	return services
 }
 
-// attachedType is the type of workers that dial in.
+// attachedType is the type of attached workers.
 const attachedType = "attached"
 
 func (r *Registry) workersFor(e *flow.Exec, fits func(*registeredWorker) bool) []*registeredWorker {
@@ -159,8 +157,8 @@ func (r *Registry) workersFor(e *flow.Exec, fits func(*registeredWorker) bool) [
 	return list
 }
 
-// Outranked reports whether a worker is on standby while another live one offers a service, however
-// it gets its jobs.
+// Outranked reports whether a worker is on standby while another live worker of any type offers a
+// service.
 func (r *Registry) Outranked(id, service string) bool {
 	if len(r.opts.Standby) == 0 {
 		return false
@@ -170,7 +168,7 @@ func (r *Registry) Outranked(id, service string) bool {
 	return r.isOutranked(id, service)
 }
 
-// isOutranked is Outranked for a caller that holds the lock.
+// isOutranked is like Outranked. The caller holds the lock.
 func (r *Registry) isOutranked(id, service string) bool {
 	if !slices.Contains(r.opts.Standby, id) {
 		return false
@@ -181,8 +179,8 @@ func (r *Registry) isOutranked(id, service string) bool {
 	})
 }
 
-// sortByLoad sorts workers by load. It reads each load once, because loads change meanwhile. It
-// adds this member's own calls in flight: a worker's load is up to a heartbeat old.
+// sortByLoad sorts workers by load, including this member's calls in flight, because the reported
+// load may be old. It reads each load once, because loads change meanwhile.
 func sortByLoad(live []*registeredWorker) []*registeredWorker {
 	type loaded struct {
 		*registeredWorker

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Executor returns the carrier for programs on Ork workers. The job names the worker, so it need
-// not be registered. The worker must be in the networks that are allowed for workers.
+// Executor returns the carrier for programs on Ork workers. The job names the worker's URL, so the
+// worker need not be registered. The URL must be in the networks that are allowed for workers.
 func (r *Registry) Executor() *Executor { return &Executor{r} }
 
 // Executor calls Ork workers.
@@ -31,7 +31,7 @@ type executeRequest struct {
 	Params   map[string]any `json:"params"`
 }
 
-// executeAnswer is its answer.
+// executeAnswer is the answer of an Ork worker.
 type executeAnswer struct {
 	Status   string          `json:"status"`
 	Output   json.RawMessage `json:"output"`
@@ -39,7 +39,7 @@ type executeAnswer struct {
 	Deferred json.RawMessage `json:"deferred"`
 }
 
-// Carry calls the job's worker once. The job contains the time limit.
+// Carry calls the job's worker once. The job has its own time limit.
 func (x *Executor) Carry(ctx context.Context, job flow.Job) flow.Report {
 	p := job.Exec.Program
 	rep := flow.Report{URL: p.URL, Worker: "worker"}
@@ -137,8 +137,8 @@ func nodeName(job *flow.Job) string {
 	return job.Step()
 }
 
-// jobInput returns the node's input. If that is null, as for a graph's node without prep, it
-// returns its params.
+// jobInput returns the input of a job. For null input, as in a graph node without prep, it returns
+// the params.
 func jobInput(job *flow.Job) json.RawMessage {
 	if text := bytes.TrimSpace(job.Input); len(text) > 0 && string(text) != "null" || len(job.Params) == 0 {
 		return job.Input
@@ -153,7 +153,7 @@ func orNull(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// readExecuted fills in a worker's answer. status is the HTTP status, "" if it is 200.
+// readExecuted fills in a worker's answer. status is the HTTP status, or "" for 200.
 func readExecuted(rep *flow.Report, status string, body []byte) {
 	var answer executeAnswer
 	err := json.Unmarshal(body, &answer)

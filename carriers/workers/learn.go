@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// refreshPause is the shortest pause between reads of the store because of an unknown worker.
+// refreshPause is the minimum time between reads of the store for unknown workers.
 const refreshPause = 250 * time.Millisecond
 
-// refreshNow reads the workers from the store because one is unknown. Concurrent callers, or
-// callers soon after another, share one read. It returns false if there was no new read.
+// refreshNow reads the workers from the store because a worker is unknown. Concurrent callers share
+// one read. It returns false if there was no new read.
 func (r *Registry) refreshNow(ctx context.Context) bool {
 	if r.opts.Learn <= 0 {
 		return false
@@ -36,8 +36,8 @@ func (r *Registry) refreshNow(ctx context.Context) bool {
 	return r.refreshLocked(ctx) == nil
 }
 
-// refreshMissed reads workers that other members have heard, and whose registration was not
-// announced here.
+// refreshMissed reads the workers from the store after another member announced a heartbeat of an
+// unknown worker.
 func (r *Registry) refreshMissed(ctx context.Context) {
 	for {
 		select {
@@ -69,8 +69,8 @@ func (r *Registry) lockRefresh(ctx context.Context) bool {
 
 func (r *Registry) unlockRefresh() { <-r.refreshLock }
 
-// refreshTries is how often the workers are read while some change here; after that, the next
-// refresh does it.
+// refreshTries is how often the workers are read while registrations change here. After that, the
+// next refresh reads them.
 const refreshTries = 3
 
 // refreshLocked reads the registrations and heartbeats from the store. The caller holds the refresh
@@ -90,8 +90,8 @@ func (r *Registry) refreshLocked(ctx context.Context) error {
 	return nil
 }
 
-// mergeAll applies the workers read from the store, unless registrations have changed here since
-// the read started.
+// mergeAll applies the workers from the store. It returns false if registrations have changed here
+// since the read started.
 func (r *Registry) mergeAll(known []persistence.Worker, before []*registeredWorker, changes int64) bool {
 	there := make(map[string]bool, len(known))
 	for _, w := range known {
@@ -113,7 +113,8 @@ func (r *Registry) mergeAll(known []persistence.Worker, before []*registeredWork
 	return true
 }
 
-// Hear applies another member's announcement of a worker.
+// Hear applies another member's announcement of a worker. gone means that the worker has
+// deregistered.
 func (r *Registry) Hear(w persistence.Worker, gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,20 +129,19 @@ func (r *Registry) Hear(w persistence.Worker, gone bool) {
 		r.changes.Add(1)
 	}
 	p := r.mergeWorker(w)
-	p.load.Store(int64(w.Load)) // clocks of members differ slightly: the announcement is newer
+	p.load.Store(int64(w.Load)) // newer, although clocks of members may differ
 	p.heard.Store(true)
 }
 
-// HearBeat applies a heartbeat that another member announces. It adds no worker, since the
-// heartbeat may be late. Registrations are announced separately, and if that announcement is
-// missing, the store is read.
+// HearBeat applies a heartbeat that another member announces. It adds no worker, because the
+// heartbeat may be late. For an unknown worker, the store is read.
 func (r *Registry) HearBeat(b persistence.Heartbeat) {
 	w := r.findWorker(b.ID)
 	switch {
 	case w == nil:
 		select {
 		case r.missed <- struct{}{}:
-		default: // a read is pending anyway
+		default: // a read is pending already
 		}
 		return
 	case b.At < w.joined.Load():
@@ -162,8 +162,7 @@ func (r *Registry) mergeGone(w persistence.Worker, known *registeredWorker) {
 	}
 }
 
-// mergeWorker applies what another member or the store knows of a worker. The caller holds the
-// lock.
+// mergeWorker applies data of a worker from another member or the store. The caller holds the lock.
 func (r *Registry) mergeWorker(w persistence.Worker) *workerLiveness {
 	w.Labels = sortedUnique(w.Labels)
 	known := r.byID[w.ID]
@@ -181,13 +180,11 @@ func (r *Registry) mergeWorker(w persistence.Worker) *workerLiveness {
 	return known.workerLiveness
 }
 
-// pollClockSkew is the assumed difference between the clocks of two members. A poll at another
-// member counts as that much earlier, so that it does not seem to be after the claim that it led
-// to.
+// pollClockSkew is the assumed clock difference between two members. A poll at another member
+// counts as that much earlier, so that it does not seem later than its claim.
 const pollClockSkew = time.Second
 
-// mergeStored applies the values from the store that are newer, because other members heard the
-// worker.
+// mergeStored applies values from the store that are newer than the local ones.
 func (p *workerLiveness) mergeStored(w persistence.Worker) {
 	if w.LastHeartbeat > p.heartbeatAt.Load() {
 		p.heartbeatAt.Store(w.LastHeartbeat)

@@ -40,7 +40,7 @@ func (c registryCollector) Collect(ch chan<- prometheus.Metric) {
 }
 
 // countByState counts the workers by state, and the online ones by service. Services get their own
-// series in the order in which workers registered, so the choice is stable.
+// series in order of registration, so the choice is stable.
 func (r *Registry) countByState() (online, offline int, serving map[string]int) {
 	since := r.opts.Now() - r.opts.OfflineTTL.Milliseconds()
 	serving = map[string]int{}

@@ -22,44 +22,43 @@ import (
 
 // Options configure a Registry. Zero fields mean the default.
 type Options struct {
-	// OfflineTTL is how old a worker's last heartbeat may be before it gets no more jobs; 15 s.
+	// OfflineTTL is the maximum age of the last heartbeat of a worker that gets jobs. Default 15 s.
 	OfflineTTL time.Duration
-	// Refresh is how often heartbeats are written to the store; 5 s.
+	// Refresh is how often heartbeats are written to the store. Default 5 s.
 	Refresh time.Duration
 	// Learn is how often the workers of other members are read from the store; 0 means never.
 	Learn time.Duration
-	// Tell announces to other members that a worker has registered or gone, before its request is
-	// answered. They call Hear. Members that it does not reach read the store. If nil, there are no
-	// others.
+	// Tell announces a registered or departed worker to other members, before the worker's request
+	// is answered. They call Hear. Members that the announcement does not reach read the store. nil
+	// means that there are no other members.
 	Tell func(ctx context.Context, w persistence.Worker, gone bool)
-	// Beat announces a heartbeat to other members, which call HearBeat. It returns at once, unless
-	// again is set: the worker was considered gone, and must be found on every member. If nil,
-	// there are no others.
+	// Beat announces a heartbeat to other members, which call HearBeat. With again, it waits until
+	// they have it, because the worker had counted as gone. nil means that there are no other
+	// members.
 	Beat func(ctx context.Context, b persistence.Heartbeat, again bool)
-	// Forget is how long a silent worker is kept; 7 days.
+	// Forget is how long a silent worker is kept. Default 7 days.
 	Forget time.Duration
 	// Allow lists the networks that worker URLs may point into. Loopback is always allowed,
 	// link-local never.
 	Allow []netip.Prefix
-	// TLS returns the configuration of each connection to a worker with an https URL: trusted
-	// certificates and client certificate. If nil, the system's certificates are trusted and no
-	// client certificate is sent.
+	// TLS returns the configuration for connections to workers with https URLs. If nil, the
+	// system's certificates are trusted, and no client certificate is sent.
 	TLS func() *tls.Config
-	// CallTimeout bounds a call to one worker, unless the job may take longer; 10 s.
+	// CallTimeout bounds a call to one worker, unless the job's timeout is longer. Default 10 s.
 	CallTimeout time.Duration
 	// MaxAnswer bounds a worker's answer in bytes; the default is slightly more than the limit of a
 	// value.
 	MaxAnswer int
-	// Standby lists the ids of workers that get no jobs of a service that another live worker
-	// offers.
+	// Standby lists ids of workers that get no jobs of a service while another live worker offers
+	// it.
 	Standby []string
-	// Self is this member's name, and Functions returns its local functions: it is listed as a
-	// worker of type local. If empty, it is not listed.
+	// Self is this member's name, and Functions returns its local functions. The member is listed
+	// as a worker of type local, unless Self is empty.
 	Self      string
 	Functions func() []string
-	// Now returns the store's time in Unix milliseconds; the clock of this host if nil.
+	// Now returns the store's time in Unix milliseconds; nil means this host's clock.
 	Now func() int64
-	// Logger is the log; slog.Default() if nil.
+	// Logger is the log; nil means slog.Default().
 	Logger *slog.Logger
 }
 
@@ -82,7 +81,7 @@ func (o Options) orDefault() Options {
 	return o
 }
 
-// Registry holds the workers that a member knows.
+// Registry holds the workers that a member knows of.
 type Registry struct {
 	opts   Options
 	store  persistence.Workers
@@ -90,13 +89,13 @@ type Registry struct {
 	opened time.Time
 
 	seed  maphash.Seed
-	turns [64]sync.Mutex // keep registrations of one id in the same order in store and memory
+	turns [64]sync.Mutex // order the changes of one id equally in store and memory
 
 	mu      sync.RWMutex
 	byID    map[string]*registeredWorker
 	removed removedWorkers
 	ordered []*registeredWorker // by first registration
-	// workers to be called, by service, by first registration
+	// push workers by service, in order of first registration
 	push map[string][]*registeredWorker
 
 	lines    bounded.Lines // limits log lines about workers
@@ -105,14 +104,13 @@ type Registry struct {
 	refreshLock chan struct{} // holds a token while the store is read
 	refreshedAt time.Time     // start of the last read of the store
 	missed      chan struct{} // signals that another member has heard an unknown worker
-	changes     atomic.Int64  // registrations started or done here
+	changes     atomic.Int64  // number of registration changes started or finished here
 
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// registeredWorker is one registration. It is replaced, never changed; changes are in its
-// workerLiveness.
+// registeredWorker is one registration, which never changes. Changing values are in workerLiveness.
 type registeredWorker struct {
 	persistence.Worker
 	ordinal int // order of first registration
@@ -127,10 +125,10 @@ type workerLiveness struct {
 	calls         atomic.Int64 // this member's calls in flight
 	joined        atomic.Int64 // time of its last registration; 0 if unknown
 	polled        atomic.Int64 // time of its last known poll
-	heard         atomic.Bool  // by this registry; earlier heartbeats are from the store
+	heard         atomic.Bool  // heard by this registry; earlier heartbeats are from the store
 	unsaved       atomic.Bool
-	takesBatches  atomic.Bool // it accepts several jobs per request
-	silent        atomic.Bool // its last call got no answer
+	takesBatches  atomic.Bool // the worker accepts several jobs per request
+	silent        atomic.Bool // the last call got no answer
 	loggedOffline atomic.Bool // logged as offline
 }
 
@@ -170,8 +168,8 @@ func (r *Registry) Close(ctx context.Context) error {
 	return r.saveHeartbeats(ctx)
 }
 
-// Register adds or replaces a worker. Only its position in the order and the time of its first
-// registration stay.
+// Register adds or replaces a worker. A replaced worker keeps its position and the time of its
+// first registration.
 func (r *Registry) Register(ctx context.Context, w persistence.Worker) error {
 	err := r.registerWorker(ctx, w)
 	r.logRegistration(ctx, w, err)
@@ -190,7 +188,7 @@ func (r *Registry) registerWorker(ctx context.Context, w persistence.Worker) err
 	return nil
 }
 
-// storeRegistration stores a registration, and applies it.
+// storeRegistration stores a registration, and then applies it.
 func (r *Registry) storeRegistration(ctx context.Context, w *persistence.Worker) error {
 	defer r.takeTurn(w.ID)()
 	w.Load, w.LastHeartbeat = 0, r.opts.Now()
@@ -210,14 +208,14 @@ func (r *Registry) storeRegistration(ctx context.Context, w *persistence.Worker)
 	return nil
 }
 
-// Deregister removes a worker: it gets no more jobs. The error is flow.NotFound if the id is not
-// registered.
+// Deregister removes a worker, which then gets no more jobs. It returns flow.NotFound for an
+// unknown id.
 func (r *Registry) Deregister(ctx context.Context, id string) error {
 	w, err := r.deleteWorker(ctx, id)
 	if err != nil {
 		return err
 	}
-	if w != nil { // it may have been removed already after a long silence
+	if w != nil { // the worker may have been removed after a long silence
 		r.logEvent("worker is gone", id)
 		r.opts.Tell(ctx, w.publicView(), true)
 	}
@@ -248,7 +246,7 @@ func (r *Registry) removeByID(id string) *registeredWorker {
 	return w
 }
 
-// takeTurn waits until no other change of a registration with this id is in progress.
+// takeTurn waits until no other change with this id is in progress. The caller must call done.
 func (r *Registry) takeTurn(id string) (done func()) {
 	turn := &r.turns[maphash.String(r.seed, id)%uint64(len(r.turns))]
 	turn.Lock()
@@ -263,10 +261,10 @@ func errUnknownWorker(id string) error {
 	return flow.Errorf(flow.NotFound, "no worker %.80q is registered", id)
 }
 
-// Heartbeat records a worker's heartbeat. The error is flow.NotFound for an unknown id.
+// Heartbeat records a worker's heartbeat. It returns flow.NotFound for an unknown id.
 func (r *Registry) Heartbeat(ctx context.Context, id string, load int) error {
 	w := r.findWorker(id)
-	if w == nil && r.refreshNow(ctx) { // it may have registered with another member
+	if w == nil && r.refreshNow(ctx) { // the worker may have registered at another member
 		w = r.findWorker(id)
 	}
 	if w == nil {
@@ -290,11 +288,11 @@ func (p *workerLiveness) recordHeartbeat(now int64, load int) {
 func (r *Registry) Polled(id string) {
 	if w := r.findWorker(id); w != nil {
 		w.polled.Store(r.opts.Now())
-		w.unsaved.Store(true) // the owners of its claims need it
+		w.unsaved.Store(true) // the owners of its claims need the time of the poll
 	}
 }
 
-// Signs returns the signs of a worker's life.
+// Signs returns the signs of life of a worker.
 func (r *Registry) Signs(id string) flow.Signs {
 	w := r.findWorker(id)
 	if w == nil {
@@ -303,7 +301,8 @@ func (r *Registry) Signs(id string) flow.Signs {
 	return flow.Signs{Heard: w.heartbeatAt.Load(), Joined: w.joined.Load(), Polled: w.polled.Load()}
 }
 
-// List returns the workers in order of their first registration, after this member's functions.
+// List returns the workers in order of first registration. The entry for this member's functions
+// comes first.
 func (r *Registry) List(context.Context) ([]persistence.Worker, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -372,8 +371,8 @@ func (r *Registry) removeWorker(w *registeredWorker) {
 	}
 }
 
-// calledFor returns the services that a worker is called for, each once. Only HTTP servers are
-// called.
+// calledFor returns the services for which a worker is called, without duplicates. Only workers of
+// type http are called.
 func (w *registeredWorker) calledFor() []string {
 	if w.Type != "http" {
 		return nil
@@ -381,7 +380,7 @@ func (w *registeredWorker) calledFor() []string {
 	return slices.Compact(slices.Sorted(slices.Values(w.Services)))
 }
 
-// hasAll reports whether it has all labels that a job requires. Its own are sorted.
+// hasAll reports whether a worker has all labels that a job requires.
 func (w *registeredWorker) hasAll(labels []string) bool {
 	for _, label := range labels {
 		if _, has := slices.BinarySearch(w.Labels, label); !has {

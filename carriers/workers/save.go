@@ -9,14 +9,14 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// maxWorkers bounds how many workers are kept. At the bound, workers that have been silent for
-// crowdedTTL are removed.
+// maxWorkers bounds the number of workers. At the bound, workers that are silent for crowdedTTL are
+// removed.
 const (
 	maxWorkers = 10_000
 	crowdedTTL = time.Hour
 )
 
-// repeatEvery repeats do at an interval. Consecutive failures are logged once.
+// repeatEvery calls do at an interval. It logs consecutive failures once.
 func (r *Registry) repeatEvery(ctx context.Context, every time.Duration, do func(context.Context) error, complaint string) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -34,7 +34,7 @@ func (r *Registry) repeatEvery(ctx context.Context, every time.Duration, do func
 	}
 }
 
-// saveAndForget writes heartbeats in one group and removes workers that have long been silent.
+// saveAndForget writes heartbeats in one group, and removes workers that are silent for Forget.
 func (r *Registry) saveAndForget(ctx context.Context) error {
 	if err := r.saveHeartbeats(ctx); err != nil {
 		return err
@@ -72,8 +72,8 @@ func (r *Registry) listWorkers() []*registeredWorker {
 	return append([]*registeredWorker(nil), r.ordered...)
 }
 
-// forgetSilent removes the workers without a heartbeat since then. Heartbeats must have been saved
-// just before, or the store would remove more workers than memory does.
+// forgetSilent removes the workers without a heartbeat since a time. Heartbeats must be saved just
+// before, or the store would remove more workers than memory.
 func (r *Registry) forgetSilent(ctx context.Context, since int64) error {
 	if r.dropSilent(since) == 0 {
 		return nil
@@ -100,7 +100,7 @@ func (r *Registry) dropSilent(since int64) (dropped int) {
 }
 
 // makeRoom makes room for another worker at the bound. It also deletes the removed workers from the
-// store, or they would be read from there again.
+// store, so that they are not read again.
 func (r *Registry) makeRoom(ctx context.Context) error {
 	if r.countWorkers() < maxWorkers {
 		return nil

@@ -1,14 +1,14 @@
 package workers
 
-// removedMemory is the minimum time, in milliseconds, for which a departed worker is remembered.
+// removedMemory is the minimum time, in milliseconds, for which a removed worker is remembered.
 const removedMemory = int64(10_000)
 
-// removedWorkers are recently departed workers with the times of their registrations. Late
-// announcements of such registrations are ignored.
+// removedWorkers are recently removed workers with their registration times. Late announcements of
+// such registrations are ignored.
 type removedWorkers struct {
-	// by id: time of the registration, in milliseconds; all in before departed earlier
+	// registration times in milliseconds by id; all entries of before are older
 	fresh, before map[string]int64
-	since         int64 // when the first of the fresh ones departed
+	since         int64 // when the first worker of fresh was removed
 }
 
 func (s *removedWorkers) addRemoved(id string, joined, now int64) {
@@ -18,7 +18,7 @@ func (s *removedWorkers) addRemoved(id string, joined, now int64) {
 	s.fresh[id] = max(joined, s.fresh[id])
 }
 
-// hasRemoved reports whether a worker with a registration of that time has departed.
+// hasRemoved reports whether a worker with a registration at that time was removed.
 func (s *removedWorkers) hasRemoved(id string, joined int64) bool {
 	for _, went := range []map[string]int64{s.fresh, s.before} {
 		if last, ok := went[id]; ok && joined <= last {

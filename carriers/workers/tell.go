@@ -8,11 +8,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// The log shows workers that register, leave, become silent or return. If they are many, some lines
-// are left out and counted. A registration that is refused repeatedly for the same reason is logged
-// once.
+// These functions log workers that register, leave, become silent or return. If there are many,
+// some lines are omitted and counted. Repeated refusals for the same reason are logged once.
 
-// mostNamed is how many services or labels of a worker a line lists.
+// mostNamed is how many services or labels of a worker a log line lists.
 const mostNamed = 20
 
 func (r *Registry) logRegistration(ctx context.Context, w persistence.Worker, err error) {
@@ -26,8 +25,8 @@ func (r *Registry) logRegistration(ctx context.Context, w persistence.Worker, er
 	}
 }
 
-// logOffline logs workers that have become silent, and workers that are back, once each. Workers
-// that were silent before this member started are not logged.
+// logOffline logs each worker once when it becomes silent, and once when it is back. Workers that
+// were silent before the start are not logged.
 func (r *Registry) logOffline() {
 	for _, w := range r.listWorkers() {
 		silent := time.Duration(r.opts.Now()-w.heartbeatAt.Load()) * time.Millisecond

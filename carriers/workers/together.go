@@ -21,13 +21,12 @@ import (
 )
 
 // A worker that accepts several jobs per request sets the header Troupe-Batch in its answers. Jobs
-// are posted to /exec as consecutive JSON values. The worker answers with one line per job when
-// that has ended: its index, a blank, and the answer. So a slow job delays no other, and a step
-// costs less than a request.
+// are then posted to /exec as consecutive JSON values. The worker writes one line when a job has
+// ended: the index, a space, and the answer. So a slow job does not delay others.
 
 const headerBatch = "Troupe-Batch"
 
-// Limits of one request, and the largest job that is sent together with others.
+// These are the limits of one request, and of a job that shares a request.
 const (
 	maxBatchCalls = 100
 	maxBatchBytes = 1 << 20
@@ -41,14 +40,14 @@ var errNoBatches = errors.New("the worker takes one job at a time")
 type callBatcher struct {
 	mu      sync.Mutex
 	waiting []*batchedCall
-	taken   bool // a goroutine is about to take them
+	taken   bool // a goroutine is about to take the waiting calls
 }
 
 // batchedCall is a call that is sent together with others.
 type batchedCall struct {
 	*workerCall
 	ctx        context.Context
-	batch      *callBatch // nil while it waits
+	batch      *callBatch // nil while the call waits
 	position   int
 	isAnswered atomic.Bool
 	answered   chan callOutcome
@@ -96,14 +95,14 @@ func (q *callBatcher) enqueueCall(p *batchedCall) (first bool) {
 	return first
 }
 
-// batchOf returns the batch of a canceled call; nil if it was not sent.
+// batchOf returns the batch of a canceled call; nil if the call was not sent.
 func (q *callBatcher) batchOf(p *batchedCall) *callBatch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return p.batch
 }
 
-// takeBatch forms a batch of waiting calls, without canceled ones.
+// takeBatch forms a batch of waiting calls, and drops canceled ones.
 func (q *callBatcher) takeBatch() (b *callBatch, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,11 +122,11 @@ func (q *callBatcher) takeBatch() (b *callBatch, more bool) {
 	}
 	q.taken = len(q.waiting) > 0
 	b.waiting = len(b.calls)
-	b.ctx, b.hangUp = context.WithCancel(context.Background()) // it ends with the last of its calls
+	b.ctx, b.hangUp = context.WithCancel(context.Background()) // ends with the last call
 	return b, q.taken
 }
 
-// finishCall records that a call no longer waits, and ends the request if none does.
+// finishCall records that a call no longer waits. It ends the request when no call waits.
 func (b *callBatch) finishCall() (left int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,7 +137,7 @@ func (b *callBatch) finishCall() (left int) {
 }
 
 func (r *Registry) sendBatches(w *registeredWorker) {
-	runtime.Gosched() // calls that are about to come are sent together
+	runtime.Gosched() // collects calls that are about to be added
 	for {
 		b, more := w.batcher.takeBatch()
 		if !more {
@@ -164,12 +163,13 @@ func (r *Registry) sendBatch(w *registeredWorker, b *callBatch) {
 	}
 }
 
-// setOutcome sets the outcome of a call. It returns false if the call has one, or was canceled.
+// setOutcome sets the outcome of a call. It returns false if the call already has one or was
+// canceled.
 func (p *batchedCall) setOutcome(o callOutcome) bool {
 	if p.isAnswered.Swap(true) {
 		return false
 	}
-	p.answered <- o // the buffer has room for the only outcome
+	p.answered <- o // the buffer has room for one outcome
 	return true
 }
 
@@ -207,7 +207,7 @@ func (r *Registry) postBatch(ctx context.Context, w *registeredWorker, b *callBa
 	if err != nil {
 		return nil, err
 	}
-	// Without a value, the header is not sent, but it makes the HTTP client retry the request: each
+	// Without a value, the header is not sent, but makes the HTTP client retry the request. Each
 	// job has its own key.
 	req.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {}, headerBatch: {b.id}}
 	if w.Secret != "" {
@@ -216,7 +216,7 @@ func (r *Registry) postBatch(ctx context.Context, w *registeredWorker, b *callBa
 	return r.client.Do(req)
 }
 
-// encodeJobs returns the jobs as consecutive values.
+// encodeJobs returns the jobs as consecutive JSON values.
 func (b *callBatch) encodeJobs() []byte {
 	var body []byte
 	for _, p := range b.calls {
@@ -225,7 +225,7 @@ func (b *callBatch) encodeJobs() []byte {
 	return body
 }
 
-// readLine reads one answer.
+// readLine reads the answer to one job.
 func (r *Registry) readLine(w *registeredWorker, resp *http.Response, in *bufio.Reader) (o callOutcome, place int, err error) {
 	prefix, err := in.ReadSlice(' ')
 	if err != nil {
@@ -244,7 +244,7 @@ func (r *Registry) readLine(w *registeredWorker, resp *http.Response, in *bufio.
 		if more = errors.Is(err, bufio.ErrBufferFull); err != nil && !more {
 			return o, 0, io.ErrUnexpectedEOF
 		}
-		if buf.Len() <= r.opts.MaxAnswer { // otherwise it is too large anyway
+		if buf.Len() <= r.opts.MaxAnswer { // otherwise the answer is too large anyway
 			buf.Write(part)
 		}
 	}
@@ -257,8 +257,8 @@ func (r *Registry) readLine(w *registeredWorker, resp *http.Response, in *bufio.
 	return o, place, nil
 }
 
-// withdrawCall notifies a worker that a job is no longer needed. It does not retry: in the worst
-// case, the work is wasted.
+// withdrawCall notifies a worker that a job is no longer needed. It does not retry, because a lost
+// notice only wastes work.
 func (r *Registry) withdrawCall(w *registeredWorker, b *callBatch, p *batchedCall) {
 	ctx, cancel := context.WithTimeout(b.ctx, r.opts.CallTimeout)
 	defer cancel()
@@ -268,8 +268,7 @@ func (r *Registry) withdrawCall(w *registeredWorker, b *callBatch, p *batchedCal
 	}
 }
 
-// headOf returns the fields of a job that are not in the body of its call. They are placed before
-// it.
+// headOf returns the fields of a job that its body lacks. They precede the body.
 func headOf(job *flow.Job) []byte {
 	head, _ := json.Marshal(struct { // all fields can be encoded
 		Job     string   `json:"job"`

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// holders are the IPv6 networks whose addresses contain an IPv4 address, with its offset in bytes.
+// holders are the IPv6 networks whose addresses contain an IPv4 address, with the byte offset.
 var holders = []struct {
 	network netip.Prefix
 	at      int
@@ -15,17 +15,18 @@ var holders = []struct {
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12}, // translated
 	{netip.MustParsePrefix("::/96"), 12},           // compatible
 	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4
-	{netip.MustParsePrefix("2001::/32"), 4},        // Teredo: its server
+	{netip.MustParsePrefix("2001::/32"), 4},        // Teredo server
 }
 
-// teredo addresses also contain the client's address, with all bits inverted.
+// teredo is the network whose addresses also contain the client's IPv4 address, with all bits
+// inverted.
 var teredo = netip.MustParsePrefix("2001::/32")
 
-// isatap is the prefix of the IPv4 address in the second half of an address, without the
+// isatap is the marker before an IPv4 address in the second half of an address, without the
 // universal/local bit.
 var isatap = []byte{0, 0, 0x5e, 0xfe}
 
-// inside returns the IPv4 addresses that an IPv6 address leads to.
+// inside returns the IPv4 addresses that are embedded in an IPv6 address.
 func inside(addr netip.Addr) []netip.Addr {
 	if addr.Is4() {
 		return nil

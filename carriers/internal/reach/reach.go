@@ -1,5 +1,5 @@
-// Package reach restricts the addresses that this member calls for users to the networks that its
-// operator has named.
+// Package reach restricts the addresses that this member calls for users to networks that the
+// operator allowed.
 package reach
 
 import (
@@ -16,15 +16,15 @@ import (
 // ErrNotAllowed reports that an address is in no allowed network.
 var ErrNotAllowed = errors.New("not allowed")
 
-// Networks are the allowed networks. Link-local addresses, where cloud machines serve their
-// credentials, are never allowed.
+// Networks are the allowed networks. Link-local addresses are never allowed, because cloud machines
+// serve credentials there.
 type Networks struct {
 	Allow    []netip.Prefix
-	Loopback bool // this host is allowed, too
+	Loopback bool // addresses of this host are allowed, too
 }
 
-// Allowed reports whether an address may be called. If it contains an IPv4 address for a translator
-// or a tunnel, that one must be allowed as well.
+// Allowed reports whether an address may be called. Embedded IPv4 addresses must be allowed as
+// well.
 func (n Networks) Allowed(addr netip.Addr) bool {
 	addr = addr.Unmap().WithZone("")
 	if addr.IsLoopback() {
@@ -46,9 +46,8 @@ func (n Networks) named(addr netip.Addr) bool {
 	return slices.ContainsFunc(n.Allow, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
-// Dialer returns a dialer that connects only to allowed addresses, because a name may resolve
-// differently at the time of the call. Error texts call the targets by
-// the given plural noun.
+// Dialer returns a dialer that connects only to allowed addresses. It checks at connection time,
+// because a name may resolve differently by then. targets is a plural noun for error texts.
 func (n Networks) Dialer(targets string) *net.Dialer {
 	return &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second,
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
