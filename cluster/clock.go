@@ -3,16 +3,16 @@ package cluster
 import "time"
 
 // storeClock detects that the store's clock was set forward or back, which must not be mistaken for
-// missed lease renewals. It compares the store's time with this host's monotonic clock.
+// missed lease renewals. It compares the store's time with the monotonic clock of this host.
 type storeClock struct {
 	storeTime           time.Time // last time read from the store
-	askedAt, answeredAt time.Time // the host's times before and after that read
-	adjustedAt          time.Time // host's time when the last adjustment was noticed
+	askedAt, answeredAt time.Time // host times before and after the read
+	adjustedAt          time.Time // host time when the last adjustment was detected
 }
 
-// recordReading records a store time that was read between two host times. Small differences are
-// allowed: normal drift and correction of a clock are less than the time that is left of a lease
-// when it is renewed in time.
+// recordReading records a store time that was read between two host times. It tolerates small
+// differences, because normal drift of a clock is shorter than the remaining time of a renewed
+// lease.
 func (c *storeClock) recordReading(store, asked, got time.Time, ttl time.Duration) {
 	if !c.storeTime.IsZero() {
 		step, least, most := store.Sub(c.storeTime), asked.Sub(c.answeredAt), got.Sub(c.askedAt)
@@ -26,5 +26,5 @@ func (c *storeClock) recordReading(store, asked, got time.Time, ttl time.Duratio
 	c.storeTime, c.askedAt, c.answeredAt = store, asked, got
 }
 
-// evenFor returns for how long the clock is known not to have been adjusted.
+// evenFor returns how long the clock is known to be unadjusted.
 func (c *storeClock) evenFor(now time.Time) time.Duration { return now.Sub(c.adjustedAt) }

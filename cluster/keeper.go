@@ -15,18 +15,17 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Local is the member that the keeper keeps shards for.
+// Local is the member for which the keeper manages shards.
 type Local interface {
 	Incarnation() string
-	// Held returns for how long the member has held its lease without trouble: each renewal
-	// succeeded, and none was late.
+	// Held returns how long the member has held its lease without a failed or late renewal.
 	Held() time.Duration
-	// Gain informs the member that it owns shards from now on.
+	// Gain notifies the member that it now owns shards.
 	Gain(shards []int)
-	// Lose hands shards over. It returns when nothing of them is in memory or on the way to the
-	// store. After an error, the shards may be gained or lost again.
+	// Lose hands shards over. It returns when none of their tasks is in memory or being written.
+	// After an error, the caller may repeat Lose, or call Gain.
 	Lose(ctx context.Context, shards []int) error
-	// Gone informs the member that an incarnation has left in order, or was fenced.
+	// Gone notifies the member that an incarnation has left in order, or was fenced.
 	Gone(incarnation string, left bool)
 }
 
@@ -34,12 +33,12 @@ type Local interface {
 type KeeperConfig struct {
 	Store persistence.Members
 	Local Local
-	TTL   time.Duration // TTL of leases. 0 = DefaultTTL
-	// Hints are signals to read the store, such as those of Gossip. nil = none.
+	TTL   time.Duration // TTL of leases; 0 means DefaultTTL
+	// Hints are signals to read the store, such as those of Gossip; nil means none.
 	Hints <-chan struct{}
-	// Announce is called after a change that others may wait for. nil = no announcements.
+	// Announce is called after a change for which others may wait; nil means no announcements.
 	Announce func()
-	// Log receives messages for operators. nil = slog.Default().
+	// Log receives messages for operators; nil means slog.Default().
 	Log  *slog.Logger
 	Host host.Host
 }
@@ -47,13 +46,14 @@ type KeeperConfig struct {
 // DefaultTTL is the default TTL of leases.
 const DefaultTTL = 2 * time.Second
 
-// Keeper keeps a member's part of the cluster: it reads the store, carries out the steps of Decide,
-// and informs the member which shards it owns. All methods are safe for concurrent use.
+// Keeper manages a member's part of the cluster. It reads the store, carries out the steps of
+// Decide, and notifies the member of gained and lost shards. All methods are safe for concurrent
+// use.
 type Keeper struct {
 	cfg          KeeperConfig
 	me           string
-	wake         chan struct{} // something has changed
-	lookRequests chan struct{} // a caller hopes for a newer view
+	wake         chan struct{} // signals a change
+	lookRequests chan struct{} // signals that a caller needs a newer view
 	ended        chan struct{}
 	work         host.Group
 	view         atomic.Pointer[View]
@@ -62,18 +62,18 @@ type Keeper struct {
 	metrics *keeperMetrics
 
 	mu          sync.Mutex
-	viewChanged chan struct{} // closed when there is a view of another generation
+	viewChanged chan struct{} // closed when a view of another generation is published
 	viewReadAt  time.Time     // time of the request that read the view
 
-	// The fields below belong to the loop alone. held has the shards that the member owns,
-	// including those being handed over.
+	// Only the loop uses the fields below. held contains the shards that the member owns, including
+	// those being handed over.
 	held             map[int]bool
-	handing          *shardHandover // handover in progress; nil = none
-	handedOver       []int          // shards that were handed over and must be released
-	began            time.Time      // start of that handover
+	handing          *shardHandover // handover in progress; nil means none
+	handedOver       []int          // shards that were handed over and must still be released
+	began            time.Time      // start of the last handover
 	portion          int            // number of shards to hand over at once
 	reportedGone     map[string]bool
-	fenced           map[string]bool // by this member
+	fenced           map[string]bool // incarnations that this member has fenced
 	lookedAt         time.Time
 	handoverFailedAt time.Time // time of the last failed handover
 	clock            storeClock
@@ -102,8 +102,8 @@ func NewKeeper(cfg KeeperConfig) *Keeper {
 	return k
 }
 
-// Run keeps the member's shards until ctx ends or the member has left (nil), or the member was
-// fenced (persistence.ErrFenced). It may be called once.
+// Run manages the member's shards. It returns nil when ctx ends or the member has left, and
+// persistence.ErrFenced when the member was fenced. Call it once.
 func (k *Keeper) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer close(k.ended)
@@ -134,7 +134,7 @@ func (k *Keeper) logStoreState(err error) {
 	k.failing = err != nil
 }
 
-// reconcileShards acts until there is nothing left to do, and returns when to act again.
+// reconcileShards carries out steps until none is left. again is when to check next.
 func (k *Keeper) reconcileShards(ctx context.Context) (again time.Duration, err error) {
 	for {
 		changed, again, err := k.reconcileOnce(ctx)
@@ -179,8 +179,8 @@ func (k *Keeper) reconcileOnce(ctx context.Context) (changed bool, again time.Du
 	return claimed || fenced, steps.Again, err
 }
 
-// isSteady reports whether the member has held its lease for a full TTL while the store's clock ran
-// evenly. Any other live member could have renewed its lease in that time.
+// isSteady reports whether the member has held its lease for a full TTL while the store's clock was
+// not adjusted. Any other live member could have renewed its lease in that time.
 func (k *Keeper) isSteady() bool {
 	return k.cfg.Local.Held() >= k.cfg.TTL && k.clock.evenFor(k.cfg.Host.Now()) >= k.cfg.TTL
 }
@@ -217,7 +217,7 @@ func (k *Keeper) publishView(v *View) {
 	}
 }
 
-// reportGone reports each member that is gone to the local member, once. A member may come and go
+// reportGone notifies the local member once of each member that is gone. A member may come and go
 // between two views.
 func (k *Keeper) reportGone(v *View) {
 	gone := map[string]bool{}
@@ -231,14 +231,14 @@ func (k *Keeper) reportGone(v *View) {
 		}
 	}
 	k.reportedGone = gone
-	// the store has deleted it, or it is not yet seen as gone
+	// the store has deleted the member, or a later view shows that it is gone
 	maps.DeleteFunc(k.fenced, func(incarnation string, _ bool) bool {
 		_, known := v.Member(incarnation)
 		return !known
 	})
 }
 
-// reportGained reports newly owned shards to the local member.
+// reportGained notifies the local member of newly owned shards.
 func (k *Keeper) reportGained(shards []int) {
 	gained := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return k.held[shard] })
 	if len(gained) == 0 {
@@ -252,7 +252,8 @@ func (k *Keeper) reportGained(shards []int) {
 	k.cfg.Log.Info("shards acquired", "shards", len(gained), "owned", len(k.held))
 }
 
-// fenceMembers fences all of the given members that can be fenced.
+// fenceMembers fences the given members if their leases have expired. some reports whether any was
+// fenced.
 func (k *Keeper) fenceMembers(ctx context.Context, v *View, members []string) (some bool, failed error) {
 	ctx, cancel := k.cfg.Host.Within(ctx, k.cfg.TTL)
 	defer cancel()
@@ -285,18 +286,18 @@ func (k *Keeper) claimShards(ctx context.Context, shards []int) (bool, error) {
 	return len(owned) > 0, nil
 }
 
-// Current returns the newest view; an empty one before the store was read for the first time.
+// Current returns the newest view, which is empty before the first read of the store.
 func (k *Keeper) Current() *View { return k.view.Load() }
 
-// viewAge returns the age of the newest view; before the first view, the age of the keeper.
+// viewAge returns the age of the newest view, or the age of the keeper before the first view.
 func (k *Keeper) viewAge() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.cfg.Host.Now().Sub(k.viewReadAt)
 }
 
-// Changed returns a channel that is closed when there is a view of another generation than the
-// given one. That view is a later one, unless the store went back in time.
+// Changed returns a channel that is closed when the generation of the view differs from the given
+// one. The new view is a later one, unless the store went back in time.
 func (k *Keeper) Changed(generation int64) <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -308,8 +309,7 @@ func (k *Keeper) Changed(generation int64) <-chan struct{} {
 	return k.viewChanged
 }
 
-// Look makes the keeper read the store soon, for a caller that hopes for a newer view. It does not
-// wait.
+// Look makes the keeper read the store soon, without waiting for it.
 func (k *Keeper) Look() { sendToken(k.lookRequests) }
 
 // Pulse passes the result of a lease renewal to the keeper, which reads the store if the generation

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/host"
 )
 
-// Bounds of handovers. The tasks of all shards in a handover wait for the slowest of them, and
-// until the next owners have them all. So the number of shards begins small, doubles if their tasks
-// came to rest quickly, and is halved if they took long.
+// These constants bound handovers. The tasks of all shards in a handover wait for the slowest one
+// and for the next owners. So the number of shards begins small, doubles after quick handovers, and
+// is halved after slow ones.
 const (
 	leastPortion, mostPortion = 16, 128
 
@@ -20,8 +20,8 @@ const (
 	slowRest  = 200 * time.Millisecond
 )
 
-// nextPortion returns the number of shards for the next handover, given the time that the last one
-// took.
+// nextPortion returns the number of shards for the next handover, based on the duration of the last
+// one.
 func nextPortion(portion int, took time.Duration) int {
 	switch {
 	case took < quickRest:
@@ -36,11 +36,11 @@ func nextPortion(portion int, took time.Duration) int {
 type shardHandover struct {
 	shards []int
 	began  time.Time
-	done   chan struct{} // closed when it has ended
+	done   chan struct{} // closed when the handover has ended
 	err    error         // set before done is closed
 }
 
-// finishHandover handles the end of a handover.
+// finishHandover records the result of a handover. A failed one is retried.
 func (k *Keeper) finishHandover(h *shardHandover) {
 	if h.err != nil {
 		k.cfg.Log.Warn("handing over shards failed, retrying", "shards", len(h.shards), "error", h.err)
@@ -48,7 +48,7 @@ func (k *Keeper) finishHandover(h *shardHandover) {
 		k.metrics.refused.Inc()
 		k.metrics.handing.Set(0)
 		for _, shard := range h.shards {
-			// if the next view shows them as the member's, it gains them again
+			// if the next view shows them as owned, the member gains them again
 			delete(k.held, shard)
 		}
 	} else {
@@ -80,7 +80,7 @@ func (k *Keeper) releaseShards(ctx context.Context) error {
 	return nil
 }
 
-// foreignShards returns shards that the member holds although the store has another owner. That
+// foreignShards returns shards that the member holds although the store has another owner. This
 // should never happen; the store is right.
 func (k *Keeper) foreignShards(v *View) []int {
 	var shards []int
@@ -108,8 +108,8 @@ func (k *Keeper) startHandover(ctx context.Context, shards []int) {
 	})
 }
 
-// Leave hands over all shards as far as other members can take them. Run continues meanwhile and
-// afterwards: the member stays alive and follows the cluster until it gives up its lease.
+// Leave hands over all shards that other members can take. Run continues, so the member stays alive
+// and follows the cluster until it gives up its lease.
 func (k *Keeper) Leave(ctx context.Context) error {
 	k.leaving.Store(true)
 	for {
@@ -119,7 +119,7 @@ func (k *Keeper) Leave(ctx context.Context) error {
 			return nil
 		}
 		k.awaitView(ctx, v, err != nil)
-		switch { // tests must be repeatable, so the case does not depend on which came first
+		switch { // the result must not depend on the random choice of select
 		case host.Closed(k.ended):
 			return nil
 		case ctx.Err() != nil:
@@ -128,8 +128,8 @@ func (k *Keeper) Leave(ctx context.Context) error {
 	}
 }
 
-// awaitView waits for another view than the given one; after a failure of the store only for a
-// short time.
+// awaitView waits for a view that differs from v. After a failure of the store, it waits only
+// briefly.
 func (k *Keeper) awaitView(ctx context.Context, v *View, failed bool) {
 	var moment <-chan struct{}
 	if failed {
@@ -149,7 +149,7 @@ func (k *Keeper) awaitView(ctx context.Context, v *View, failed bool) {
 	}
 }
 
-// markDraining marks the member as draining in the store, again if this was undone.
+// markDraining marks the member as draining in the store, also if the mark was undone.
 func (k *Keeper) markDraining(ctx context.Context) error {
 	if me, _ := k.Current().Member(k.me); me.Draining {
 		return nil
@@ -167,7 +167,7 @@ func (k *Keeper) markDraining(ctx context.Context) error {
 // OwnsNothing reports whether the member owned no shard at the last read of the store.
 func (k *Keeper) OwnsNothing() bool { return len(k.Current().Shards(k.me)) == 0 }
 
-// isDrained reports whether no more shards can be handed over.
+// isDrained reports whether no further shards can be handed over.
 func (k *Keeper) isDrained(v *View) bool {
 	me, _ := v.Member(k.me)
 	if !me.Draining || len(v.Shards(k.me)) == 0 {

@@ -2,7 +2,7 @@ package cluster
 
 import "github.com/troupe-engine/troupe/persistence"
 
-// logMembership logs the members that came and left between two views.
+// logMembership logs the members that joined and left between two views.
 func (k *Keeper) logMembership(before, now *View) {
 	if len(before.Members) == 0 { // this member has just joined
 		k.logJoined(now)
@@ -26,7 +26,7 @@ func (k *Keeper) logMembership(before, now *View) {
 	}
 }
 
-// logJoined logs the members that were there before.
+// logJoined logs the members that existed before this member joined.
 func (k *Keeper) logJoined(now *View) {
 	others := []string{}
 	for _, m := range now.Living() {

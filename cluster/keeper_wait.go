@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// breath is the minimum time between two reads of the store, however many hints there are.
+	// breath is the minimum time between two reads of the store, regardless of hints.
 	breath = 10 * time.Millisecond
 	// longBreath is the minimum time between two reads for callers that cannot reach an owner,
-	// because they ask repeatedly.
+	// because they request reads repeatedly.
 	longBreath = 100 * time.Millisecond
 )
 
-// waitForWork waits until it is time to read the store again: after the given time, at a signal but
-// not too soon after the last read, or when a handover ends.
+// waitForWork waits until the store must be read again: after the given time, soon after a signal,
+// or when a handover ends.
 func (k *Keeper) waitForWork(ctx context.Context, again time.Duration) {
 	for due := k.cfg.Host.Now().Add(again); ; {
 		breath, over := k.waitForSignal(ctx, due.Sub(k.cfg.Host.Now()))
@@ -32,8 +32,8 @@ func (k *Keeper) waitForWork(ctx context.Context, again time.Duration) {
 	}
 }
 
-// waitForSignal waits for the given time, or until ctx ends, a handover ends or a signal arrives.
-// For a signal it returns the minimum time after the last read.
+// waitForSignal waits for d, the end of ctx or a handover, or a signal. For a signal, mayAfter is
+// the minimum time since the last read.
 func (k *Keeper) waitForSignal(ctx context.Context, d time.Duration) (mayAfter time.Duration, over bool) {
 	up, stop := k.cfg.Host.Timer(d)
 	defer stop()

@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Move is a change of the owner of shards. Portions of one handover are one move.
+// Move is a change of the owner of shards. A handover in several portions is one move.
 type Move struct {
-	At       time.Time // time of its beginning by the store's clock
-	From, To string    // incarnations; From "" = they had no owner
+	At       time.Time // start time by the store's clock
+	From, To string    // incarnations; From is "" if the shards had no owner
 	Shards   int
 }
 
@@ -18,8 +18,7 @@ const (
 	oneMovesIn = 5 * time.Second
 )
 
-// Moves combines the portions in the store into moves, in order of time. It returns at most the
-// last 1,000.
+// Moves combines stored portions into moves, in order of time. It returns at most the last 1,000.
 func Moves(portions []persistence.Move) []Move {
 	type way struct{ from, to string }
 	var all []Move

@@ -21,7 +21,7 @@ type peerCaller struct {
 	id     Identity
 	to     string
 	now    func() time.Time
-	hold   bool // sends no request before the server has proved itself
+	hold   bool // send no data before the server has proved itself
 }
 
 func (p *Peers) newClient(to persistence.MemberRow, path string) *connect.Client[frame, frame] {
@@ -30,8 +30,8 @@ func (p *Peers) newClient(to persistence.MemberRow, path string) *connect.Client
 		connect.WithCodec(frameCodec{}), connect.WithReadMaxBytes(mostRead), connect.WithAcceptCompression("gzip", nil, nil))
 }
 
-// Do opens a stream that ends with its context. The client itself would notice the end only when it
-// sends.
+// Do opens a stream that ends with its context. The HTTP client alone would detect the end only
+// when it sends.
 func (c peerCaller) Do(r *http.Request) (*http.Response, error) {
 	c.id.signRequest(r.Header, c.to, c.now())
 	known := func() {}
@@ -48,18 +48,18 @@ func (c peerCaller) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	known()
-	// the body is not needed any more
+	// the body is not needed anymore
 	context.AfterFunc(r.Context(), func() { _ = res.Body.Close() })
 	return res, nil
 }
 
-// mostReason is the number of bytes read of a refusal.
+// mostReason is the maximum number of bytes read of a refusal.
 const mostReason = 500
 
 // checkAnswer returns an error if a response does not come from the intended member.
 func (c peerCaller) checkAnswer(asked *http.Request, res *http.Response) error {
 	if res.StatusCode != http.StatusOK {
-		why, _ := io.ReadAll(io.LimitReader(res.Body, mostReason)) // as far as it can be read
+		why, _ := io.ReadAll(io.LimitReader(res.Body, mostReason)) // an incomplete reason is enough
 		return fmt.Errorf("it answers %s: %s", res.Status, strings.TrimSpace(string(why)))
 	}
 	if !c.id.verifyProof("answers", asked.Header, res.Header) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// peerAuthenticator admits requests of members of this cluster that are meant for this member.
+// peerAuthenticator admits requests of members of this cluster to this incarnation.
 type peerAuthenticator struct {
 	id   Identity
 	used *usedProofs
@@ -19,15 +19,15 @@ type peerAuthenticator struct {
 	logged map[string]bool // logged refusals, by host and reason
 }
 
-// mostTold bounds the number of refusals that are remembered, so that each is logged once.
+// mostTold bounds the number of remembered refusals. Each is logged once.
 const mostTold = 1000
 
 func newDoor(id Identity, now func() time.Time, log *slog.Logger) *peerAuthenticator {
 	return &peerAuthenticator{id: id, used: newUsedProofs(now), log: log, logged: map[string]bool{}}
 }
 
-// admitRequest admits a request and adds this member's own proof to the response, or refuses the
-// request.
+// admitRequest checks a request. If it is admitted, it adds this member's proof to the response;
+// otherwise it answers with the refusal.
 func (d *peerAuthenticator) admitRequest(w http.ResponseWriter, r *http.Request) bool {
 	if status, why := d.checkRequest(r); why != "" {
 		d.logRefusal(r, why)
@@ -38,8 +38,8 @@ func (d *peerAuthenticator) admitRequest(w http.ResponseWriter, r *http.Request)
 	return true
 }
 
-// checkRequest returns why a request is refused, or "". A caller without the secret learns nothing
-// about the cluster.
+// checkRequest returns why a request is refused, or "". A caller without the secret gets no
+// information about the cluster.
 func (d *peerAuthenticator) checkRequest(r *http.Request) (status int, why string) {
 	switch {
 	case !d.id.verifyProof("asks", r.Header, r.Header):

@@ -12,9 +12,9 @@ import (
 // frameItem is one message between two members: a request or its response, which has the same
 // number.
 type frameItem struct {
-	number    int64  // 0 = a notice without a response
-	remaining int64  // milliseconds that the caller still waits; 0 = no limit
-	bytes     []byte // an encoded engine.Message; none = the caller waits no longer
+	number    int64  // 0 means a notice without a response
+	remaining int64  // milliseconds that the caller still waits; 0 means no limit
+	bytes     []byte // an encoded engine.Message; empty means that the caller no longer waits
 }
 
 // frame is a list of items that are sent together.
@@ -40,7 +40,7 @@ func singleFrame(m engine.Message) (*frame, error) {
 	return &frame{{bytes: b}}, nil
 }
 
-// decodeSingle returns the message of a frame that must have exactly one.
+// decodeSingle returns the only message of a frame.
 func (f *frame) decodeSingle() (engine.Message, error) {
 	if len(*f) != 1 {
 		return nil, fmt.Errorf("a single message was expected, there are %d", len(*f))
@@ -48,15 +48,15 @@ func (f *frame) decodeSingle() (engine.Message, error) {
 	return engine.Unmarshal((*f)[0].bytes)
 }
 
-// frameCodec makes connect carry frames. Engine messages have an encoding of their own, so there is
-// no other codec.
+// frameCodec makes connect send frames. Engine messages have their own encoding, so no other codec
+// is used.
 type frameCodec struct{}
 
 func (frameCodec) Name() string { return "troupe" }
 
 func (frameCodec) Marshal(v any) ([]byte, error) { return frameCodec{}.MarshalAppend(nil, v) }
 
-// MarshalAppend lets connect reuse its buffers.
+// MarshalAppend appends to b, so that connect can reuse its buffers.
 func (frameCodec) MarshalAppend(b []byte, v any) ([]byte, error) {
 	f, ok := v.(*frame)
 	if !ok {

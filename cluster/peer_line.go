@@ -15,18 +15,18 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// ErrAway reports that a member could not be reached, or was lost before it answered. It is unknown
-// whether it has carried out the request.
+// ErrAway reports that a member could not be reached, or was lost before it answered. It may have
+// carried out the request.
 var ErrAway = errors.New("the member cannot be reached")
 
-// peerConn carries requests to one incarnation of another member and returns the responses as they
-// arrive: a slow request blocks no other. Requests made while a frame is being sent go with the
-// next one.
+// peerConn sends requests to one incarnation of another member, and returns the responses as they
+// arrive. So a slow request blocks no other. Requests that arrive while a frame is being sent are
+// in the next frame.
 type peerConn struct {
 	to     persistence.MemberRow
 	cancel context.CancelFunc
 	out    *outbox
-	closed chan struct{} // closed when no more responses arrive
+	closed chan struct{} // closed when no more responses can arrive
 	onLost func(error)   // called with the reason, unless this side closed the connection
 
 	mu          sync.Mutex
@@ -47,7 +47,7 @@ func openConn(ctx context.Context, to persistence.MemberRow,
 	return l
 }
 
-// sendFrames sends frames until sending fails; receiveAnswers gets the reason.
+// sendFrames sends frames until sending fails. receiveAnswers gets the reason.
 func (l *peerConn) sendFrames(ctx context.Context, stream *connect.BidiStreamForClient[frame, frame]) {
 	for {
 		f, ok := l.out.nextFrame(ctx)
@@ -69,7 +69,7 @@ func (l *peerConn) receiveAnswers(stream *connect.BidiStreamForClient[frame, fra
 		f, err := stream.Receive()
 		if err != nil {
 			l.closeWith(err)
-			_ = stream.CloseResponse() // it has ended already, and its error does not matter
+			_ = stream.CloseResponse() // the stream has ended, so its error does not matter
 			return
 		}
 		l.deliverAnswers(*f)
@@ -87,7 +87,7 @@ func (l *peerConn) deliverAnswers(f frame) {
 	}
 }
 
-// closeWith closes the connection; current and later callers get the reason as their error.
+// closeWith closes the connection. Current and later callers get the reason as their error.
 func (l *peerConn) closeWith(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,7 @@ func (l *peerConn) closeWith(why error) {
 	l.cancel()
 }
 
-// awayError returns an error with the member that could not be reached and the reason.
+// awayError returns ErrAway with the member and the reason.
 func awayError(to persistence.MemberRow, why error) error {
 	return fmt.Errorf("%w: %s at %s: %w", ErrAway, to.Name, to.URL, why)
 }
@@ -111,7 +111,7 @@ func awayError(to persistence.MemberRow, why error) error {
 // askQuestion sends a request and waits for the response.
 func (l *peerConn) askQuestion(ctx context.Context, q engine.Message) (engine.Message, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err // the caller has gone, so nothing is sent
+		return nil, err // the caller has gone
 	}
 	b, err := questionOf(q)
 	if err != nil {
@@ -133,13 +133,13 @@ func (l *peerConn) askQuestion(ctx context.Context, q engine.Message) (engine.Me
 		return nil, l.closeReason
 	case <-ctx.Done():
 		if l.removeAsker(number) {
-			l.out.tryAdd(frameItem{number: number}) // best effort, to cancel the request there
+			l.out.tryAdd(frameItem{number: number}) // may be lost; cancels the request there
 		}
 		return nil, ctx.Err()
 	}
 }
 
-// sendMessage sends a message that has no response. It is lost if too much is waiting to be sent.
+// sendMessage sends a message without a response. The message is lost if the outbox is full.
 func (l *peerConn) sendMessage(m engine.Message) error {
 	b, err := questionOf(m)
 	if err == nil {
@@ -148,12 +148,12 @@ func (l *peerConn) sendMessage(m engine.Message) error {
 	return err
 }
 
-// onItsWay is the time reserved for a response to travel, at most a tenth of the remaining time.
+// onItsWay is the time reserved for the transport of a response, at most a tenth of the remaining
+// time.
 const onItsWay = 200 * time.Millisecond
 
-// remainingMillis returns the milliseconds left for a response, at least one; 0 = no limit. The
-// caller waits a little longer, so that a response that reports partial results in time still
-// arrives.
+// remainingMillis returns the milliseconds for a response, at least one; 0 means no limit. The
+// caller waits slightly longer, so that a response with partial results still arrives.
 func remainingMillis(ctx context.Context) int64 {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -163,7 +163,7 @@ func remainingMillis(ctx context.Context) int64 {
 	return max((wait - min(wait/10, onItsWay)).Milliseconds(), 1)
 }
 
-// registerAsker returns the number for a request.
+// registerAsker registers a caller and returns the number for its request.
 func (l *peerConn) registerAsker(asker chan []byte) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +175,7 @@ func (l *peerConn) registerAsker(asker chan []byte) (int64, error) {
 	return l.last, nil
 }
 
-// removeAsker reports whether a caller was still waiting for the response.
+// removeAsker removes a caller, and reports whether it was still waiting.
 func (l *peerConn) removeAsker(number int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits of the messages that wait to be sent to one member, and of one frame unless a single item
+// These are the limits of messages that wait for one member, and of one frame, unless a single item
 // is larger.
 const (
 	mostItems  = 50_000
@@ -14,9 +14,8 @@ const (
 	frameBytes = 1 << 20
 )
 
-// A frame that follows another one within gatherTime waits for the rest of that time to collect
-// more items, because a frame costs both sides more than an item. A frame with gatherBytes goes at
-// once, and so does one that follows no other.
+// A frame that follows another one within gatherTime waits for the rest of that time, because few
+// large frames cost less than many small ones. A frame with gatherBytes is sent at once.
 const (
 	gatherTime  = time.Millisecond
 	gatherBytes = 32 << 10
@@ -36,7 +35,7 @@ func newOutbox() *outbox {
 	return &outbox{filled: make(chan struct{}, 1), emptied: make(chan struct{}, 1)}
 }
 
-// tryAdd adds an item, or returns false if the queue is full.
+// tryAdd adds an item. It returns false if the queue is full.
 func (o *outbox) tryAdd(it frameItem) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -47,7 +46,7 @@ func (o *outbox) tryAdd(it frameItem) bool {
 	return true
 }
 
-// addItem adds an item without a limit. Its callers call waitForRoom before they accept work that
+// addItem adds an item without a limit. Callers must call waitForRoom before they accept work that
 // leads to more items.
 func (o *outbox) addItem(it frameItem) {
 	o.mu.Lock()
@@ -55,7 +54,7 @@ func (o *outbox) addItem(it frameItem) {
 	o.appendItem(it)
 }
 
-// waitForRoom waits until the queue is below its limits; false = ctx has ended.
+// waitForRoom waits until the queue is below its limits. It returns false if ctx has ended.
 func (o *outbox) waitForRoom(ctx context.Context) bool {
 	for {
 		o.mu.Lock()
@@ -72,7 +71,7 @@ func (o *outbox) waitForRoom(ctx context.Context) bool {
 	}
 }
 
-// nextFrame waits for the next frame to send; false = ctx has ended.
+// nextFrame waits for the next frame to send. It returns false if ctx has ended.
 func (o *outbox) nextFrame(ctx context.Context) (frame, bool) {
 	for {
 		select {
@@ -87,7 +86,7 @@ func (o *outbox) nextFrame(ctx context.Context) (frame, bool) {
 	}
 }
 
-// waitForMore waits for more items that can go with the next frame.
+// waitForMore waits for more items for the next frame.
 func (o *outbox) waitForMore(ctx context.Context) {
 	o.mu.Lock()
 	wait := gatherTime - time.Since(o.sent)
@@ -127,7 +126,7 @@ func (o *outbox) takeFrame() frame {
 	return f
 }
 
-// isFull and appendItem are called with the lock held.
+// isFull requires the lock; so does appendItem.
 
 func (o *outbox) isFull() bool { return len(o.items) >= mostItems || o.bytes >= mostBytes }
 

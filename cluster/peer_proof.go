@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// Headers with which a member opens a stream to another. The secret itself is never sent: both the
-// caller and the server prove that they have it.
+// These headers open a stream to another member. The caller and the server both prove that they
+// have the secret, which is never sent.
 const (
 	clusterHeader = "Troupe-Cluster"
 	toHeader      = "Troupe-Incarnation" // incarnation of the server
-	// the store's time in milliseconds, and a random text that is never reused
+	// the store's time in milliseconds, and a random text that is used once
 	onceHeader  = "Troupe-Once"
 	proofHeader = "Troupe-Proof"
 )
@@ -31,11 +31,11 @@ const proofAge = 30 * time.Second
 type Identity struct {
 	Cluster     string
 	Incarnation string
-	Secret      string // known to all members of the cluster, and to no other program
+	Secret      string // known only to the members of the cluster
 }
 
-// Seal returns a text for the store that shows whether members have the same secret, without
-// revealing it to readers of the store.
+// Seal returns a text for the store that is equal for members with the same secret. It does not
+// reveal the secret.
 func (id Identity) Seal() string { return id.computeProof("seals", http.Header{}) }
 
 // signRequest adds the identity of the caller and its proof.
@@ -56,27 +56,26 @@ func (id Identity) computeProof(side string, asked http.Header) string {
 	return base64.RawStdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// verifyProof reports whether a proof was made with the same secret. Without a secret no proof is
+// verifyProof reports whether a proof was made with the same secret. Without a secret, no proof is
 // valid.
 func (id Identity) verifyProof(side string, asked, said http.Header) bool {
 	return id.Secret != "" && hmac.Equal([]byte(id.computeProof(side, asked)), []byte(said.Get(proofHeader)))
 }
 
-// usedProofs remembers the proofs that were used, so that an intercepted proof cannot be used
-// again.
+// usedProofs remembers used proofs, so that an intercepted proof cannot be used again.
 type usedProofs struct {
 	mu         sync.Mutex
 	young, old map[string]bool
 	rotatedAt  time.Time
-	now        func() time.Time // the store's time, as known here
+	now        func() time.Time // returns the store's time as known here
 }
 
 func newUsedProofs(now func() time.Time) *usedProofs {
 	return &usedProofs{young: map[string]bool{}, now: now}
 }
 
-// isFirstUse reports whether a proof is recent and was not used before. Only proofs made with the
-// secret are remembered, so their number is bounded by the number of streams that members open.
+// isFirstUse reports whether a proof is recent and was not used before. It remembers only valid
+// proofs, so their number is bounded by the streams that members open.
 func (o *usedProofs) isFirstUse(said string) bool {
 	text, _, _ := strings.Cut(said, ".")
 	at, err := strconv.ParseInt(text, 10, 64)

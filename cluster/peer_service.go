@@ -24,25 +24,26 @@ const (
 	watchPath   = Path + "Watch"   // rows of a journal
 )
 
-// mostRead bounds one frame. A single message may be larger than a frame of several.
+// mostRead is the maximum size of one frame in bytes. A single message may be larger than a usual
+// frame.
 const mostRead = 64 << 20
 
-// mostAsked is the number of requests of one connection answered at once, including those that wait
-// for the end of a task.
+// mostAsked is the maximum number of requests in progress per connection, including waits for the
+// end of a task.
 const mostAsked = 100_000
 
-// Answerer is the member on this host. It answers for itself only.
+// Answerer is the member on this host, which answers only for itself.
 type Answerer interface {
 	engine.Engine
 	// Stirred reports keys with changed permits.
 	Stirred(keys engine.Keys)
-	// Carry makes the member carry out jobs of other members' tasks, or stop some.
+	// Carry makes the member carry out or stop jobs of other members' tasks.
 	Carry(ctx context.Context, errands engine.Errands) error
-	// Credited reports the jobs for which another member has attached workers.
+	// Credited reports which jobs the attached workers of another member can take.
 	Credited(c *engine.Credits)
-	// Offered reports jobs that pollers of this member may have.
+	// Offered reports jobs that pollers of this member may claim.
 	Offered(jobs []engine.Offer)
-	// Heard reports other news to the member. It returns after the member has recorded them.
+	// Heard passes other news to the member. It returns after the member has recorded the news.
 	Heard(news engine.News)
 }
 
@@ -63,8 +64,8 @@ func NewService(member Answerer, id Identity, log *slog.Logger) *Service {
 	return s
 }
 
-// ServeHTTP admits callers that have the secret of this cluster and mean this incarnation. A stream
-// ends with the context of its request, even while no data arrives.
+// ServeHTTP serves callers that prove the secret and name this incarnation. A stream ends with the
+// context of its request, even while no data arrives.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.authenticator.admitRequest(w, r) {
 		return
@@ -73,13 +74,13 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.routes.ServeHTTP(w, r)
 }
 
-// readUntil ends reads of a request's body when a context ends. The connection must not be touched
-// after the request, so end waits for that.
+// readUntil ends reads of a request's body when ctx ends. The connection must not be used after the
+// request, so end waits for that.
 func readUntil(ctx context.Context, w http.ResponseWriter) (end func()) {
 	touched := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(touched)
-		// only connections of tests lack deadlines
+		// only connections in tests lack deadlines
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})
 	return func() {
@@ -90,7 +91,7 @@ func readUntil(ctx context.Context, w http.ResponseWriter) (end func()) {
 }
 
 // handleWatch sends the rows of a journal until the task has ended. If the member refuses, the last
-// frame has the refusal.
+// frame is the refusal.
 func (s *Service) handleWatch(ctx context.Context, req *connect.Request[frame], to *connect.ServerStream[frame]) error {
 	m, err := req.Msg.decodeSingle()
 	if err != nil {
@@ -116,8 +117,8 @@ func (s *Service) handleWatch(ctx context.Context, req *connect.Request[frame], 
 	return ctx.Err()
 }
 
-// handleDeliver answers the requests of a connection, each as soon as it can. It first sends an
-// empty frame, so that the caller can verify the server at once.
+// handleDeliver answers the requests of a connection, each as soon as possible. It first sends an
+// empty frame, so that the caller can verify the server.
 func (s *Service) handleDeliver(ctx context.Context, stream *connect.BidiStream[frame, frame]) error {
 	if err := stream.Send(&frame{}); err != nil {
 		return err
@@ -159,8 +160,8 @@ func (d *serverConn) sendFrames(stream *connect.BidiStream[frame, frame]) {
 	}
 }
 
-// receiveQuestions starts to answer incoming requests. While responses pile up it accepts no more
-// requests.
+// receiveQuestions reads requests and starts to answer them. It stops reading while too many
+// responses wait.
 func (d *serverConn) receiveQuestions(stream *connect.BidiStream[frame, frame]) error {
 	for d.out.waitForRoom(d.ctx) {
 		f, err := stream.Receive()
@@ -185,7 +186,7 @@ func (d *serverConn) handleItem(it frameItem) {
 	}
 }
 
-// Hear passes a notice from another member to this one. Unknown notices are ignored.
+// Hear passes a notice from another member to this member. It ignores unknown notices.
 func Hear(member Answerer, told []byte) {
 	switch m, _ := engine.Unmarshal(told); m := m.(type) {
 	case *engine.Offers:
@@ -199,7 +200,7 @@ func Hear(member Answerer, told []byte) {
 	}
 }
 
-// answerQuestion answers a request in a goroutine of its own.
+// answerQuestion answers a request in a separate goroutine.
 func (d *serverConn) answerQuestion(it frameItem) {
 	ctx, cancel := d.ctx, context.CancelFunc(nil)
 	if it.remaining > 0 {
@@ -223,7 +224,7 @@ func (d *serverConn) sendReply(number int64, m engine.Message) {
 	d.out.addItem(frameItem{number: number, bytes: answerOf(m)})
 }
 
-// Answer makes a member answer a request of another one.
+// Answer makes the member answer an encoded request of another member.
 func Answer(ctx context.Context, member Answerer, question []byte) engine.Message {
 	m, err := engine.Unmarshal(question)
 	if err != nil {
@@ -275,7 +276,7 @@ func (d *serverConn) registerQuestion(number int64, cancel context.CancelFunc) b
 	return true
 }
 
-// cancelQuestion ends the work for a request that was answered or whose caller has gone.
+// cancelQuestion ends the context of a request that was answered or whose caller has gone.
 func (d *serverConn) cancelQuestion(number int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

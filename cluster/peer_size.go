@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// mostItem is the maximum size in bytes of one request or response. A larger one would end the
+// mostItem is the maximum size in bytes of one request or response. A larger one would break the
 // connection for all others.
 const mostItem = mostRead - 64<<10
 
-// MostValue is the maximum size of values. It leaves room for a response that contains a value
-// twice, such as an output that became a part of shared.
+// MostValue is the maximum size of values in bytes. It leaves room for a response that contains a
+// value twice, such as an output that is also part of shared.
 const MostValue = 24 << 20
 
 // questionOf encodes a message as a request.
@@ -24,7 +24,7 @@ func questionOf(m engine.Message) ([]byte, error) {
 	return b, err
 }
 
-// answerOf encodes a message as a response. Outcomes that do not fit are replaced by refusals.
+// answerOf encodes a message as a response. It replaces outcomes that do not fit by refusals.
 func answerOf(m engine.Message) []byte {
 	b, err := engine.Marshal(m)
 	if err == nil && len(b) > mostItem {
@@ -39,17 +39,17 @@ func answerOf(m engine.Message) []byte {
 	return b
 }
 
-// fitOutcomes refuses the outcomes that are too large by themselves. For outcomes that do not fit
-// beside the others it asks the caller to repeat the order, which has no second effect.
+// fitOutcomes refuses outcomes that are too large by themselves. For other outcomes that do not
+// fit, the caller has to repeat the order, which has no second effect.
 func fitOutcomes(all engine.Outcomes) *engine.Outcomes {
 	all = slices.Clone(all)
 	room := mostItem
 	for i := range all {
-		b, _ := engine.Marshal(&engine.Outcomes{all[i]}) // it was encoded before, with the others
+		b, _ := engine.Marshal(&engine.Outcomes{all[i]}) // each was encoded before
 		switch size := len(b); {
 		case size > mostItem:
 			all[i] = engine.Outcome{Err: tooLarge("what another member answers", size)}
-		case size > room-256*(len(all)-i): // reserve for later refusals
+		case size > room-256*(len(all)-i): // reserves room for later refusals
 			all[i] = engine.Outcome{Err: flow.Errorf(flow.Busy, "the answer is too large to be sent with others: ask again")}
 		default:
 			room -= size

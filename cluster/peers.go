@@ -19,7 +19,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Timeouts for noticing that another member cannot be reached (any more).
+// These timeouts detect that another member is unreachable.
 const (
 	dialTimeout = time.Second
 	silence     = time.Second // time without data after which a ping is sent
@@ -27,10 +27,11 @@ const (
 	writeStall  = 5 * time.Second
 )
 
-// Peers sends requests to other members of the cluster. It opens connections when they are needed,
-// and keeps them.
+// Peers sends requests to other members of the cluster. It opens connections on demand and keeps
+// them.
 type Peers struct {
-	// Now returns the store's time; by default this host's time. Set it before the first request.
+	// Now returns the store's time; the default is this host's time. Set it before the first
+	// request.
 	Now func() time.Time
 
 	id     Identity
@@ -45,8 +46,8 @@ type Peers struct {
 	loggedUnreachable map[string]bool      // incarnations logged as unreachable
 }
 
-// NewPeers returns Peers for a member. trust returns the TLS settings for each connection; nil =
-// the system's certificates. Call Close at the end.
+// NewPeers returns Peers for a member. trust returns the TLS settings for each connection; nil
+// means the system's certificates. Call Close at the end.
 func NewPeers(id Identity, trust func() *tls.Config, log *slog.Logger) *Peers {
 	p := &Peers{Now: time.Now, id: id, log: log, loggedUnreachable: map[string]bool{}, conns: map[string]*peerConn{}}
 	p.client = &http.Client{Transport: packets.Whole{Transport: peerTransport(trust)},
@@ -55,7 +56,7 @@ func NewPeers(id Identity, trust func() *tls.Config, log *slog.Logger) *Peers {
 	return p
 }
 
-// peerTransport uses only HTTP/2, with or without TLS, and no proxy.
+// peerTransport returns a transport that uses only HTTP/2, with or without TLS, and no proxy.
 func peerTransport(trust func() *tls.Config) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
@@ -67,7 +68,7 @@ func peerTransport(trust func() *tls.Config) *http.Transport {
 	}
 }
 
-// dialTLS connects with the TLS settings of that moment.
+// dialTLS returns a dialer that uses the current TLS settings.
 func dialTLS(dialer *net.Dialer, trust func() *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		cfg := &tls.Config{}
@@ -102,7 +103,7 @@ func (p *Peers) Keep(alive func(incarnation string) bool) {
 	}
 }
 
-// Ask sends a request to another member; a Refusal becomes an error.
+// Ask sends a request to another member. It returns a Refusal as an error.
 func (p *Peers) Ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error) {
 	l, err := p.connTo(to)
 	if err != nil {
@@ -115,14 +116,14 @@ func (p *Peers) Ask(ctx context.Context, to persistence.MemberRow, q engine.Mess
 	return m, err
 }
 
-// Tell sends another member a message without a response; best effort.
+// Tell sends another member a message without a response. The message may be lost.
 func (p *Peers) Tell(to persistence.MemberRow, m engine.Message) {
 	if l, err := p.connTo(to); err == nil {
-		_ = l.sendMessage(m) // best effort
+		_ = l.sendMessage(m) // the message may be lost
 	}
 }
 
-// connTo returns the connection to a member, and replaces a closed one.
+// connTo returns the connection to a member. It replaces a closed one.
 func (p *Peers) connTo(to persistence.MemberRow) (*peerConn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,8 +154,8 @@ func (p *Peers) logLost(to persistence.MemberRow, why error) {
 	}
 }
 
-// Watch reads the rows of a journal from another member as it grows. It ends when that member ends
-// it, and with an error if the member is lost before.
+// Watch returns the rows of a journal from another member as they are written. The sequence ends
+// when that member ends it, or with an error if the member is lost.
 func (p *Peers) Watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)

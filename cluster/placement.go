@@ -8,42 +8,41 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Self describes the member that acts on a view.
+// Self is the member for which Decide computes steps.
 type Self struct {
 	Incarnation string
 	TTL         time.Duration // TTL of leases
-	// Steady reports whether the member has held its own lease for a full TTL without trouble. Then
-	// the store was available, and every live member could have renewed its lease in that time.
+	// Steady reports whether the member has held its lease for a full TTL without trouble. Then
+	// every other live member could have renewed its lease, too.
 	Steady bool
 }
 
 // Steps are the actions of a member on a view.
 type Steps struct {
-	Fence []string // members whose leases have expired
-	Claim []int    // shards without an owner that are meant for it
-	Hand  []int    // own shards to hand over, because others have room for them
+	Fence []string // members with expired leases to fence
+	Claim []int    // shards without an owner to claim
+	Hand  []int    // own shards to hand over, because other members have room
 	Again time.Duration
 }
 
-// Intervals until a member reads the store again: short while a change is expected here or
-// elsewhere.
+// These are the intervals between reads of the store, which are short while a change is expected.
 const (
 	unsettledInterval = 400 * time.Millisecond
 	settledInterval   = 2 * time.Second
 )
 
-// lateLease is the remaining time of a lease that has missed two renewals; a member then expects
-// its end.
+// lateLease returns the remaining time of a lease that has missed two renewals. A member then
+// expects the end of the lease.
 func lateLease(ttl time.Duration) time.Duration { return ttl * 3 / 5 }
 
 // Decide returns the steps of a member for a view. It is a pure function. Members with different
-// views may decide differently; then the store gives a shard to one of them, and later views settle
+// views may decide differently. Then the store gives a shard to one of them, and later views settle
 // the rest.
 //
-// Every member that takes part has the same share: the number of shards divided by the number of
-// members, rounded up. No member claims more than that, and a member with more hands the surplus
-// over. So shards move only to a joiner, or from a member that is gone. Rendezvous hashing chooses
-// which of the members with room gets a shard.
+// Every participating member has the same share: the number of shards divided by the number of
+// members, rounded up. No member claims more than its share, and a member with more hands over the
+// surplus. So shards move only to a joiner, or from a member that is gone. Rendezvous hashing
+// selects the member that gets a shard.
 func Decide(v *View, self Self) Steps {
 	if !v.Lives(self.Incarnation) {
 		return Steps{}
@@ -56,8 +55,8 @@ func Decide(v *View, self Self) Steps {
 	return s
 }
 
-// overdueMembers returns the members to fence. An earlier incarnation at the place of this member
-// cannot be alive any more, so it is fenced even if this member is not steady.
+// overdueMembers returns the members to fence. An earlier incarnation of this member cannot be
+// alive, so it is fenced even if this member is not steady.
 func overdueMembers(v *View, self Self) []string {
 	me, _ := v.Member(self.Incarnation)
 	var found []string
@@ -82,7 +81,7 @@ type shardPlacement struct {
 	view        *View
 	takers      []shardTaker
 	share       int
-	counts      map[string]int // shards of each owner, including those meant for it
+	counts      map[string]int // number of shards of each owner, including shards meant for it
 	hasUnowned  bool           // some shards must be claimed
 	allDraining bool           // every member is draining
 }
@@ -96,7 +95,7 @@ func newPlacement(v *View) *shardPlacement {
 	p := &shardPlacement{view: v, counts: v.countShards()}
 	living := v.Living()
 	staying := slices.DeleteFunc(slices.Clone(living), func(m persistence.MemberRow) bool { return m.Draining })
-	// until they are gone, they must serve all shards
+	// draining members must serve all shards until they have left
 	if p.allDraining = len(staying) == 0; p.allDraining {
 		staying = living
 	}
@@ -107,8 +106,8 @@ func newPlacement(v *View) *shardPlacement {
 	return p
 }
 
-// claimableShards goes through the shards without an owner and returns those meant for a member.
-// Shards meant for a member with an expired lease wait until it is fenced or renews.
+// claimableShards returns the shards without an owner that are meant for a member. Shards meant for
+// a member with an expired lease wait until that member is fenced or renews.
 func (p *shardPlacement) claimableShards(me string) []int {
 	p.hasUnowned = p.counts[""] > 0
 	if !p.hasUnowned {
@@ -128,9 +127,9 @@ func (p *shardPlacement) claimableShards(me string) []int {
 	return mine
 }
 
-// preferredOwner returns the member that should get a shard: among those with room, the one with
-// the largest hash with the shard. For a shard without an owner there is always one, because the
-// shares add up to at least all shards.
+// preferredOwner returns the member that should get a shard: the one with the largest hash among
+// those with room. For a shard without an owner there is always one, because the shares cover all
+// shards.
 func (p *shardPlacement) preferredOwner(shard int) string {
 	var best string
 	var most uint64
@@ -145,9 +144,9 @@ func (p *shardPlacement) preferredOwner(shard int) string {
 	return best
 }
 
-// planTransfers returns the receivers of shards that a member hands over: the member that would
-// claim the shard, if its lease runs, so that it need not claim it. If none of them has room, the
-// shard gets no owner.
+// planTransfers returns the receivers of shards that a member hands over. The receiver is the
+// member that would claim the shard, if its lease runs. If no member has room, the shard gets no
+// owner.
 func planTransfers(v *View, me string, shards []int) []persistence.Transfer {
 	p := newPlacement(v)
 	p.takers = slices.DeleteFunc(p.takers, func(t shardTaker) bool { return t.Incarnation == me || isExpired(v, t.MemberRow) })
@@ -160,8 +159,8 @@ func planTransfers(v *View, me string, shards []int) []persistence.Transfer {
 	return given
 }
 
-// surplusShards returns the shards of a member above its share, as far as other members with a
-// running lease have room. It keeps the shards with the largest hashes.
+// surplusShards returns the shards of a member above its share, up to the room of other members. It
+// keeps the shards with the largest hashes.
 func (p *shardPlacement) surplusShards(me string) []int {
 	beyond := p.counts[me] - p.shareOf(me)
 	beyond = min(beyond, p.freeCapacity(me))
@@ -175,7 +174,7 @@ func (p *shardPlacement) surplusShards(me string) []int {
 	return given
 }
 
-// shareOf returns the share of a member, 0 if it is leaving.
+// shareOf returns the share of a member; 0 if the member is leaving.
 func (p *shardPlacement) shareOf(member string) int {
 	if slices.ContainsFunc(p.takers, func(t shardTaker) bool { return t.Incarnation == member }) {
 		return p.share
@@ -183,7 +182,7 @@ func (p *shardPlacement) shareOf(member string) int {
 	return 0
 }
 
-// freeCapacity returns how many more shards the other members with running leases can take.
+// freeCapacity returns how many more shards other members with running leases can take.
 func (p *shardPlacement) freeCapacity(me string) int {
 	room := 0
 	for _, t := range p.takers {
@@ -194,7 +193,7 @@ func (p *shardPlacement) freeCapacity(me string) int {
 	return room
 }
 
-// nextLook returns when to read the store again if there is no hint before.
+// nextLook returns the time until the next read of the store without a hint.
 func (p *shardPlacement) nextLook(self Self) time.Duration {
 	wait := settledInterval
 	if p.hasUnowned {
@@ -215,7 +214,8 @@ func (p *shardPlacement) nextLook(self Self) time.Duration {
 	return wait
 }
 
-// hashName returns FNV-1a, mixed because it is skewed for similar names.
+// hashName returns the FNV-1a hash of a name, with mixed bits because FNV-1a is skewed for similar
+// names.
 func hashName(name string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(name) {
@@ -224,7 +224,7 @@ func hashName(name string) uint64 {
 	return mixBits(h)
 }
 
-// mixBits is the end of splitmix64.
+// mixBits returns h after the last steps of splitmix64.
 func mixBits(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb

@@ -7,9 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/engine"
 )
 
-// Exchange carries out orders at the members that own their tasks. At each of them it also claims
-// about as many jobs as it has orders there, because a job that begins by an order begins at the
-// same member.
+// Exchange carries out orders at the owners of their tasks. At each owner it also claims about as
+// many jobs as it has orders there, because jobs that orders start are at the same member.
 func (r *Router) Exchange(ctx context.Context, x engine.Exchange) (engine.Exchanged, error) {
 	if err := x.Next.Check(); err != nil { // otherwise each order would return this error
 		return engine.Exchanged{}, err
@@ -39,23 +38,24 @@ func (r *Router) giveBack(jobs engine.Jobs) {
 	}
 	ctx, cancel := r.cfg.Host.Within(r.ctx, r.cfg.Patience)
 	defer cancel()
-	_ = engine.GiveBack(ctx, r, claims) // on failure other pollers get them when the claims expire
+	_ = engine.GiveBack(ctx, r, claims) // on failure, other pollers get them later
 }
 
-// maxClaimed limits the total bytes of jobs from all members, unless a single job is larger.
+// maxClaimed bounds the total bytes of jobs from all members, unless a single job is larger.
 const maxClaimed = 8 << 20
 
-// jointClaim is the claim of jobs that is split among members, each asked once. Nil claims nothing.
+// jointClaim is a claim of jobs that is split among members. Each member is asked once. A nil
+// jointClaim claims nothing.
 type jointClaim struct {
 	poll             engine.Poll
-	remaining, bytes int // not yet requested from any member
+	remaining, bytes int // number of jobs and bytes that were not requested yet
 
 	mu   sync.Mutex
 	jobs engine.Jobs
 }
 
-// splitPoll returns the part of the claim for a member that gets the given number of orders; nil =
-// nothing.
+// splitPoll returns the part of the claim for a member that gets the given number of orders; nil
+// means none.
 func (n *jointClaim) splitPoll(orders int) *engine.Poll {
 	if n == nil || n.remaining == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (n *jointClaim) splitPoll(orders int) *engine.Poll {
 	return &p
 }
 
-// takeRest returns the rest of the claim for this member, which is asked last.
+// takeRest returns the rest of the claim, for this member, which is asked last.
 func (n *jointClaim) takeRest() *engine.Poll {
 	if n == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// DoAll carries out repeatable orders at the members that own their tasks, all at once.
+// DoAll carries out repeatable orders at the owners of their tasks, all at the same time.
 func (r *Router) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcomes, error) {
 	p, err := r.awaitStart(ctx)
 	if err != nil {
@@ -20,7 +20,7 @@ func (r *Router) DoAll(ctx context.Context, orders engine.Orders) (engine.Outcom
 	return r.newBatch(p, orders).askAll(ctx)
 }
 
-// askAll sends all orders until they are answered or the caller's patience ends.
+// askAll sends all orders until they are answered or the patience ends.
 func (m *orderBatch) askAll(ctx context.Context) (engine.Outcomes, error) {
 	r, p := m.r, m.p
 	patient, cancel := r.withPatience(ctx)
@@ -52,8 +52,8 @@ type orderBatch struct {
 	p        *localMember
 	orders   engine.Orders
 	outcomes engine.Outcomes
-	open     []int       // orders to send (again)
-	next     *jointClaim // claim of jobs beside the orders; nil = none
+	open     []int       // indexes of the orders to send
+	next     *jointClaim // claim of jobs besides the orders; nil means none
 }
 
 func (r *Router) newBatch(p *localMember, orders engine.Orders) *orderBatch {
@@ -64,8 +64,8 @@ func (r *Router) newBatch(p *localMember, orders engine.Orders) *orderBatch {
 	return m
 }
 
-// askOwners sends each open order once to its owner: to this member with ctx, to others with the
-// time that is left.
+// askOwners sends each open order once to its owner. Orders for this member use ctx, and others use
+// patient.
 func (m *orderBatch) askOwners(ctx, patient context.Context) {
 	here, there := m.byOwner()
 	work := host.Group{Host: &m.r.cfg.Host}
@@ -90,8 +90,7 @@ type ownedOrders struct {
 	orders []int
 }
 
-// byOwner returns the orders for this member, and those for each other member in order of their
-// first appearance.
+// byOwner groups the open orders by owner. Other members are in order of their first order.
 func (m *orderBatch) byOwner() (here []int, there []*ownedOrders) {
 	by := map[string]*ownedOrders{}
 	for _, i := range m.open {
@@ -111,13 +110,13 @@ func (m *orderBatch) byOwner() (here []int, there []*ownedOrders) {
 	return here, there
 }
 
-// Limits of one request to another member, unless a single order is larger.
+// These are the limits of one request to another member, unless a single order is larger.
 const (
 	mostOrders = 500
 	orderBytes = 4 << 20
 )
 
-// splitOrders splits orders into requests.
+// splitOrders splits orders into requests within the limits.
 func (m *orderBatch) splitOrders(orders []int) (parts [][]int) {
 	begin, bytes := 0, 0
 	for n, i := range orders {
@@ -131,7 +130,7 @@ func (m *orderBatch) splitOrders(orders []int) (parts [][]int) {
 	return append(parts, orders[begin:])
 }
 
-// commandBytes returns the approximate size of a command's values.
+// commandBytes returns the approximate size of a command's values in bytes.
 func commandBytes(cmd flow.Command) (n int) {
 	switch c := cmd.(type) {
 	case flow.Signal:
@@ -146,7 +145,7 @@ func commandBytes(cmd flow.Command) (n int) {
 	return n
 }
 
-// storeOutcomes calls by with orders and stores the outcomes in their places.
+// storeOutcomes calls by with orders, and stores the outcomes at their indexes.
 func (m *orderBatch) storeOutcomes(orders []int, by func(engine.Orders) (engine.Outcomes, error)) {
 	asked := make(engine.Orders, len(orders))
 	for n, i := range orders {
@@ -162,7 +161,7 @@ func (m *orderBatch) storeOutcomes(orders []int, by func(engine.Orders) (engine.
 	}
 }
 
-// doLocally makes the member on this host carry out orders, and claim jobs unless claim is nil.
+// doLocally makes this member carry out orders, and claim jobs if claim is not nil.
 func (m *orderBatch) doLocally(ctx context.Context, orders engine.Orders, claim *engine.Poll) (engine.Outcomes, error) {
 	if claim == nil {
 		return m.p.local.DoAll(ctx, orders)
@@ -172,7 +171,7 @@ func (m *orderBatch) doLocally(ctx context.Context, orders engine.Orders, claim 
 	return done.Outcomes, err
 }
 
-// forwardOrders makes another member carry out orders of its tasks.
+// forwardOrders makes another member carry out orders, and claim jobs if claim is not nil.
 func (m *orderBatch) forwardOrders(ctx context.Context, to persistence.MemberRow,
 	orders engine.Orders, claim *engine.Poll) (outcomes engine.Outcomes, err error) {
 	if claim == nil {
@@ -200,16 +199,16 @@ func (m *orderBatch) forwardOrders(ctx context.Context, to persistence.MemberRow
 	return outcomes, nil
 }
 
-// isMovedOrder is isRetryable for any order.
+// isMovedOrder reports whether an order is worth another try; see isRetryable.
 func isMovedOrder(_ engine.Order, err error) bool { return isRetryable(err) }
 
-// retainOpen keeps only the open orders whose errors are worth another try.
+// retainOpen keeps the open orders for which open returns true.
 func (m *orderBatch) retainOpen(open func(engine.Order, error) bool) {
 	m.open = slices.DeleteFunc(m.open, func(i int) bool { return !open(m.orders[i], m.outcomes[i].Err) })
 }
 
-// giveUp sets the errors of the orders that are still open. It returns an error only if the caller
-// has stopped waiting.
+// giveUp sets the errors of the open orders. It returns an error only if the caller has stopped
+// waiting.
 func (m *orderBatch) giveUp(ctx context.Context) error {
 	for _, i := range m.open {
 		err := giveUp(ctx, m.orders[i].Task, m.outcomes[i].Err)

@@ -13,8 +13,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Mention sends news to the other members without waiting, over the connections for requests. The
-// news may get lost; Mention never blocks.
+// Mention sends news to the other members without waiting. The news may be lost.
 func (o Others) Mention(news engine.News) {
 	p := o.r.place.Load()
 	if p == nil {
@@ -28,16 +27,16 @@ func (o Others) Mention(news engine.News) {
 	}
 }
 
-// Announce makes all other members record news, and retries members that cannot be reached yet. It
-// returns true when all have recorded them, and false if ctx ends before.
+// Announce makes all other members record news, and retries unreachable ones. It returns true when
+// all have recorded the news, and false if ctx ends before.
 func (o Others) Announce(ctx context.Context, news engine.News) bool {
 	p := o.r.place.Load()
 	return p == nil || // this member has not joined yet
 		o.announceUntil(ctx, p, map[string]bool{p.me: true}, &news)
 }
 
-// Inform makes the other members record news like Announce, but skips members that recently failed
-// to do so before ctx ended. So of many callers only one waits for such a member.
+// Inform is like Announce, but skips members that recently failed to record news in time. So only
+// one of many callers waits for such a member.
 func (o Others) Inform(ctx context.Context, news engine.News) {
 	p := o.r.place.Load()
 	if p == nil {
@@ -50,7 +49,7 @@ func (o Others) Inform(ctx context.Context, news engine.News) {
 	})
 	all := o.announceUntil(ctx, p, told, &news)
 	if !all && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return // the caller stopped waiting, which shows nothing about the others
+		return // the caller stopped waiting, which is no failure of the members
 	}
 	for _, m := range left {
 		o.r.unresponsive.recordResponse(m.Incarnation, !told[m.Incarnation], o.r.cfg.Host.Now())
@@ -69,8 +68,8 @@ func (o Others) announceUntil(ctx context.Context, p *localMember, told map[stri
 	}
 }
 
-// announceNews sends the news once to each member that has not recorded them. It returns false if a
-// member has to be asked again.
+// announceNews sends the news once to each member that has not recorded it. It returns false if a
+// member must be asked again.
 func (o Others) announceNews(ctx context.Context, p *localMember, v *View, told map[string]bool, news *engine.News) bool {
 	all := true
 	var open []persistence.MemberRow
@@ -97,14 +96,14 @@ func (o Others) announceNews(ctx context.Context, p *localMember, v *View, told 
 // leftOutTime is how long a member is skipped after it did not record news in time.
 const leftOutTime = 3 * time.Second
 
-// unresponsiveMembers holds the members that did not record news in time, and until when they are
-// skipped.
+// unresponsiveMembers holds the members that did not record news in time, and the end of the time
+// for which they are skipped.
 type unresponsiveMembers struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// isLeftOut reports whether a member is skipped. After that time one caller tries again, for all.
+// isLeftOut reports whether a member is skipped. After leftOutTime, one caller tries again for all.
 func (d *unresponsiveMembers) isLeftOut(incarnation string, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -115,7 +114,7 @@ func (d *unresponsiveMembers) isLeftOut(incarnation string, now time.Time) bool 
 	return now.Before(until)
 }
 
-// recordResponse stores whether a member is unresponsive.
+// recordResponse records whether a member is unresponsive.
 func (d *unresponsiveMembers) recordResponse(incarnation string, is bool, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// StartTask starts a task at the member that owns its shard.
+// StartTask starts a task at the owner of its shard.
 func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Started, error) {
 	n.Traced = cmp.Or(n.Traced, engine.TracedOf(ctx))
 	p, err := r.awaitStart(ctx)
@@ -43,18 +43,18 @@ func (r *Router) StartTask(ctx context.Context, n engine.NewTask) (engine.Starte
 		return *m, nil
 	})
 	if n.Key == "" && n.ID == "" && err == nil {
-		// the id is new, so this request created the task, even if an earlier try did it
+		// the id is new, so this request or an earlier try of it created the task
 		started.Created = true
 	}
 	return started, err
 }
 
-// freeTries is the number of ids to try until one belongs to this member, if it owns any
-// significant number of shards.
+// freeTries is how many ids to try until one belongs to this member. It is enough unless the member
+// owns very few shards.
 const freeTries = 1000
 
-// reachableID returns the id for a task whose id is free to choose: the given one, unless its owner
-// cannot be reached at the moment. Then it returns one that this member owns.
+// reachableID returns the id for a task with a free choice of id. It returns the given id, unless
+// its owner is unreachable. Then it returns an id of a shard that this member owns.
 func (r *Router) reachableID(p *localMember, id string) string {
 	to, _, nobody := p.findOwner(id)
 	if nobody == nil && !r.unreachable.has(to.Incarnation) {
@@ -72,8 +72,8 @@ func (r *Router) reachableID(p *localMember, id string) string {
 	return id
 }
 
-// probeMember sends an empty request to a member that could not be reached, to notice when it can
-// be reached again. It does not wait.
+// probeMember sends an empty request to an unreachable member, to detect when it is reachable
+// again. It does not wait.
 func (r *Router) probeMember(to persistence.MemberRow) {
 	if !r.unreachable.isDue(to.Incarnation, r.cfg.Host.Now()) {
 		return
@@ -94,7 +94,7 @@ func planReadError(err error) error {
 	return err
 }
 
-// Do carries out an order at the member that owns its task.
+// Do carries out an order at the owner of its task.
 func (r *Router) Do(ctx context.Context, o engine.Order) (engine.Outcome, error) {
 	p, err := r.awaitStart(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *Router) Do(ctx context.Context, o engine.Order) (engine.Outcome, error)
 	})
 }
 
-// askMember sends a request to another member, and expects one type of response.
+// askMember sends a request to another member, and returns the response of the expected type.
 func askMember[A engine.Message](ctx context.Context, r *Router, to persistence.MemberRow, q engine.Message) (answer A, err error) {
 	m, err := r.cfg.Peers.Ask(ctx, to, q)
 	r.unreachable.recordReach(to.Incarnation, err)
@@ -129,13 +129,13 @@ func askMember[A engine.Message](ctx context.Context, r *Router, to persistence.
 	return answer, ofAnother(err)
 }
 
-// askOwner sends a request to the owner of a task. It retries if the owner has changed or cannot be
-// reached, until the caller's patience ends.
+// askOwner sends a request to the owner of a task. It retries if the owner has changed or is
+// unreachable, until the patience ends.
 func askOwner[A any](r *Router, ctx context.Context, task string,
 	here func(context.Context) (A, error), there func(context.Context, persistence.MemberRow) (A,
 		error)) (answer A, err error) {
 	p := r.place.Load()
-	if _, isHere, _ := p.findOwner(task); isHere { // the hot path needs no timer
+	if _, isHere, _ := p.findOwner(task); isHere { // the frequent case needs no timer
 		if answer, err = here(ctx); !isRetryable(err) {
 			return answer, err
 		}
@@ -163,8 +163,8 @@ func askOwner[A any](r *Router, ctx context.Context, task string,
 	}
 }
 
-// storeAway returns why this host cannot reach the store; nil = it can, so waiting for another
-// member makes sense.
+// storeAway returns why this host cannot reach the store. nil means that it can, so waiting for
+// another member is useful.
 func (p *localMember) storeAway() error {
 	if err := p.local.Ready(); errors.Is(err, engine.ErrUnavailable) {
 		return err
@@ -180,8 +180,8 @@ func (r *Router) withPatience(ctx context.Context) (context.Context, context.Can
 	return r.cfg.Host.Within(ctx, r.cfg.Patience)
 }
 
-// giveUp returns the error for a caller after its patience, or ours, has ended. Another member may
-// reach the owner that this one cannot reach.
+// giveUp returns the error for a caller after its own or the router's patience has ended. Another
+// member may reach the owner.
 func giveUp(ctx context.Context, task string, err error) error {
 	late, cut := errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled)
 	switch {

@@ -12,15 +12,15 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Others gives the member on this host access to the tasks and jobs of the other members.
+// Others gives the member on this host access to tasks and jobs of other members.
 type Others struct{ r *Router }
 
-// Others returns the access to the rest of the cluster.
+// Others returns the access to the other members.
 func (r *Router) Others() Others { return Others{r} }
 
-// Do carries out orders at the owners of their tasks, here or elsewhere, until they are answered or
-// ctx ends; each may be repeated. A busy error is retried, except for a claim, because there are
-// other jobs.
+// Do carries out orders at the owners of their tasks until they are answered or ctx ends; orders
+// may be repeated. A busy error is retried, except for a claim, because the poller may get other
+// jobs.
 func (o Others) Do(ctx context.Context, orders engine.Orders) engine.Outcomes {
 	p, err := o.r.awaitStart(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func isUnanswered(o engine.Order, err error) bool {
 	return isRetryable(err) || flow.ErrorKindOf(err) == flow.Busy || errors.Is(err, engine.ErrUnavailable)
 }
 
-// Owner returns the owner of a task as known here; "" = none at the moment.
+// Owner returns the known owner of a task; "" means none at the moment.
 func (o Others) Owner(task string) string {
 	p := o.r.place.Load()
 	if p == nil {
@@ -64,8 +64,8 @@ func (o Others) Owner(task string) string {
 	return to.Incarnation
 }
 
-// Carry makes another member, given by its incarnation, carry out jobs or stop some. Without an
-// error that member is responsible from now on.
+// Carry makes another member, given by its incarnation, carry out or stop jobs. A nil error means
+// that the other member is now responsible.
 func (o Others) Carry(ctx context.Context, carrier string, errands engine.Errands) error {
 	p, err := o.r.awaitStart(ctx)
 	if err != nil {
@@ -79,8 +79,8 @@ func (o Others) Carry(ctx context.Context, carrier string, errands engine.Errand
 	return err
 }
 
-// Stir notifies the owners of keys of a change; best effort, it never blocks. A key belongs to the
-// shard of a task with its name.
+// Stir notifies the owners of keys of a change. It never blocks, and notices may be lost. A key
+// belongs to the shard of a task with the same name.
 func (o Others) Stir(keys engine.Keys) {
 	p := o.r.place.Load()
 	if p == nil {
@@ -90,7 +90,7 @@ func (o Others) Stir(keys engine.Keys) {
 	for _, key := range keys.Names {
 		to, isHere, nobody := p.findOwner(key)
 		switch {
-		case isHere, nobody != nil: // the future owner checks the key itself
+		case isHere, nobody != nil: // the next owner checks the key itself
 		case there[to.Incarnation] == nil:
 			there[to.Incarnation] = &ownedKeys{to, []string{key}}
 		default:
@@ -111,11 +111,11 @@ type ownedKeys struct {
 	keys []string
 }
 
-// Credits informs the other members for which jobs this one has attached workers; best effort, it
-// never blocks.
+// Credits announces to the other members which jobs the attached workers of this member can take.
+// It never blocks, and notices may be lost.
 func (o Others) Credits(c *engine.Credits) { o.sendToAll(c) }
 
-// Wanted offers jobs to the pollers that wait at other members; best effort, it never blocks.
+// Wanted offers jobs to the pollers of other members. It never blocks, and notices may be lost.
 func (o Others) Wanted(jobs []engine.Offer) {
 	for part := range slices.Chunk(jobs, mostOrders) {
 		offers := engine.Offers(part)
@@ -135,7 +135,7 @@ func (o Others) sendToAll(m engine.Message) {
 	}
 }
 
-// Alive returns the other live incarnations.
+// Alive returns the incarnations of the other live members.
 func (o Others) Alive() (alive []string) {
 	p := o.r.place.Load()
 	if p == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Await waits until a task has ended, whichever member owns it then.
+// Await waits until a task has ended, even if its owner changes meanwhile.
 func (r *Router) Await(ctx context.Context, task string) (status flow.TaskStatus, err error) {
 	err = r.awaitOwner(ctx, &engine.Wait{Task: task}, func(ctx context.Context, local engine.Engine) error {
 		status, err = local.Await(ctx, task)
@@ -22,15 +22,15 @@ func (r *Router) Await(ctx context.Context, task string) (status flow.TaskStatus
 	return status, err
 }
 
-// Appears waits until a task exists, whichever member owns it then.
+// Appears waits until a task exists, even if its owner changes meanwhile.
 func (r *Router) Appears(ctx context.Context, task string) error {
 	return r.awaitOwner(ctx, &engine.Wait{Task: task, Appears: true}, func(ctx context.Context, local engine.Engine) error {
 		return local.Appears(ctx, task)
 	}, func(flow.TaskStatus) bool { return true })
 }
 
-// awaitOwner asks a task's owner until it answers. While the owner cannot be reached, it reads the
-// journal; for an existing task done reports whether its status is the answer.
+// awaitOwner asks a task's owner until it answers. While the owner is unreachable, it reads the
+// task from the store; done then reports whether the status is the answer.
 func (r *Router) awaitOwner(ctx context.Context, q *engine.Wait,
 	here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
 	p, err := r.awaitStart(ctx)
@@ -52,7 +52,7 @@ func (r *Router) awaitOwner(ctx context.Context, q *engine.Wait,
 	}
 }
 
-// interruptedError returns why the wait was interrupted.
+// interruptedError returns the error for an interrupted wait.
 func (r *Router) interruptedError(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (r *Router) interruptedError(ctx context.Context) error {
 	return errLeaving
 }
 
-// waitOnce asks the current owner, for as long as it stays the owner.
+// waitOnce asks the current owner while it stays the owner.
 func (r *Router) waitOnce(ctx context.Context, p *localMember, q *engine.Wait,
 	here func(context.Context, engine.Engine) error, done func(flow.TaskStatus) bool) error {
 	to, isHere, err := p.findOwner(q.Task)
@@ -79,8 +79,8 @@ func (r *Router) waitOnce(ctx context.Context, p *localMember, q *engine.Wait,
 	return err
 }
 
-// Watch reads a task's journal from a row on, as it grows, whichever member owns the task
-// meanwhile.
+// Watch returns the rows of a task's journal after a row, as they are written, even if the owner
+// changes.
 func (r *Router) Watch(ctx context.Context, task string, after int64) iter.Seq2[engine.Row, error] {
 	return func(yield func(engine.Row, error) bool) {
 		p, err := r.awaitStart(ctx)
@@ -117,7 +117,7 @@ type journalWatch struct {
 	yield func(engine.Row, error) bool
 }
 
-// fromOwner reads the rows that the owner sends. It returns true if nothing more is to be read.
+// fromOwner reads the rows that the owner sends. It returns true if the watch is over.
 func (w *journalWatch) fromOwner(ctx context.Context) (over bool) {
 	to, isHere, err := w.p.findOwner(w.task)
 	if err != nil {
@@ -139,7 +139,7 @@ func (w *journalWatch) fromOwner(ctx context.Context) (over bool) {
 			return true
 		}
 	}
-	// after the end of another member's rows, the journal shows whether the task has ended
+	// after the rows of another member end, the journal shows whether the task has ended
 	return ctx.Err() != nil || isHere && owned.Err() == nil
 }
 
@@ -153,11 +153,11 @@ func (w *journalWatch) yieldRow(row engine.Row, err error) bool {
 	return w.yield(row, nil)
 }
 
-// watched limits one read of a journal.
+// watched bounds one read of a journal.
 var watched = persistence.Part{Rows: 200, Bytes: 256 << 10}
 
-// fromJournal reads the stored rows when the owner sends none. It returns true if nothing more is
-// to be read.
+// fromJournal reads the stored rows while the owner is unreachable. It returns true if the watch is
+// over.
 func (w *journalWatch) fromJournal(ctx context.Context) (over bool) {
 	for {
 		row, err := w.r.cfg.Journals.Task(ctx, w.task)
@@ -183,18 +183,18 @@ func (w *journalWatch) fromJournal(ctx context.Context) (over bool) {
 	}
 }
 
-// whileOwned returns a context that also ends when another member owns the task.
+// whileOwned returns a context that also ends when the owner of a task changes.
 func (r *Router) whileOwned(ctx context.Context, task, by string) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	g := &ownerGuard{r: r, task: task, by: by, cancel: cancel}
 	r.mu.Lock()
 	r.guards[g] = struct{}{}
 	r.mu.Unlock()
-	g.checkOwner() // views published later are checked by followViews
+	g.checkOwner() // followViews checks later views
 	return ctx, g.removeGuard
 }
 
-// ownerGuard checks the owner of a task with every new view.
+// ownerGuard cancels a request when the owner of its task changes.
 type ownerGuard struct {
 	r        *Router
 	task, by string

@@ -19,31 +19,32 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Views provides the router's view of the cluster.
+// Views provides the views of the cluster.
 type Views interface {
-	// Current returns the newest known view; never nil.
+	// Current returns the newest view, never nil.
 	Current() *View
-	// Changed returns a channel that is closed when there is a view of another generation.
+	// Changed returns a channel that is closed when the generation of the view differs from after.
 	Changed(after int64) <-chan struct{}
-	// Look requests a newer view from the store soon; it does not wait.
+	// Look requests a newer view from the store, without waiting.
 	Look()
 }
 
-// Journals is the part of the store that the router reads when a task's owner cannot be reached.
+// Journals is the part of the store that the router reads when a task's owner is unreachable.
 type Journals interface {
 	Task(ctx context.Context, id string) (*persistence.TaskRow, error)
 	Rows(ctx context.Context, task string, after int64, p persistence.Part) ([]persistence.Row, error)
 }
 
-// Lines sends requests to other members. Peers is the real implementation.
+// Lines sends requests to other members. Peers is the implementation for production.
 type Lines interface {
-	// Ask sends a request to another member and waits for the response. It returns ErrAway if the
-	// member could not be reached, or was lost before it answered. A refusal is an error, too.
+	// Ask sends a request to another member and returns the response. It returns ErrAway if the
+	// member is unreachable, or was lost before it answered. A refusal is also an error.
 	Ask(ctx context.Context, to persistence.MemberRow, q engine.Message) (engine.Message, error)
-	// Tell sends another member a message without a response; best effort, it never blocks.
+	// Tell sends another member a message without a response. It never blocks, and the message may
+	// be lost.
 	Tell(to persistence.MemberRow, m engine.Message)
-	// Watch reads the rows of a journal from another member as it grows. It ends when that member
-	// ends it, and with an error if the member is lost before.
+	// Watch returns the rows of a journal from another member as they are written. The sequence
+	// ends when that member ends it, or with an error if the member is lost.
 	Watch(ctx context.Context, to persistence.MemberRow, q engine.Follow) iter.Seq2[engine.Row, error]
 	// Keep closes the connections to members that are not alive.
 	Keep(alive func(incarnation string) bool)
@@ -62,21 +63,21 @@ type RouterConfig struct {
 	Journals Journals
 	Plans    Plans
 	Log      *slog.Logger
-	// TTL is the TTL of leases. 0 = DefaultTTL
+	// TTL is the TTL of leases; 0 means DefaultTTL.
 	TTL time.Duration
-	// Patience is how long the router tries to reach a task's owner for a caller without a
-	// deadline. Default 10 s.
+	// Patience is how long the router tries to reach an owner for a caller without a deadline.
+	// Default 10 s.
 	Patience time.Duration
 	Host     host.Host
 }
 
-// Router is the engine of a whole cluster: it sends each request to the member that owns the task,
-// this one or another.
+// Router is the engine of the whole cluster. It sends each request to the member that owns the
+// task.
 type Router struct {
 	cfg         RouterConfig
 	place       atomic.Pointer[localMember] // nil before Start
 	started     chan struct{}
-	clusterSeen atomic.Bool // the cluster has been whole since this member joined
+	clusterSeen atomic.Bool // the cluster was whole at some time since this member joined
 	ctx         context.Context
 	cancel      context.CancelFunc
 	work        host.Group
@@ -96,14 +97,14 @@ type localMember struct {
 	local engine.Engine
 	views Views
 	ttl   time.Duration // TTL of leases
-	// lease ends of other incarnations as first seen; 0 = they were met
+	// first seen lease end of other incarnations; 0 means that hasMet is known to be true
 	leaseSightings sync.Map
 }
 
 var _ engine.Engine = (*Router)(nil)
 
-// NewRouter returns a router that answers nothing before Start, because the local member needs the
-// router first.
+// NewRouter returns a router that answers nothing before Start. The local member needs the router
+// for its own creation.
 func NewRouter(cfg RouterConfig) *Router {
 	cfg.Patience, cfg.TTL = cmp.Or(cfg.Patience, 10*time.Second), cmp.Or(cfg.TTL, DefaultTTL)
 	r := &Router{cfg: cfg, started: make(chan struct{}), forwards: newForwards(),
@@ -115,7 +116,7 @@ func NewRouter(cfg RouterConfig) *Router {
 	return r
 }
 
-// Start sets the local member, its incarnation and its views. Call it before that member owns
+// Start sets the local member, its incarnation and its views. Call it before the member owns
 // anything.
 func (r *Router) Start(me string, local engine.Engine, views Views) {
 	r.place.Store(&localMember{me: me, local: local, views: views, ttl: r.cfg.TTL})
@@ -124,7 +125,7 @@ func (r *Router) Start(me string, local engine.Engine, views Views) {
 	r.work.Run(func() { r.followViews(views, first) })
 }
 
-// Close ends everything that waits for other members.
+// Close ends all waits for other members, and closes the connections.
 func (r *Router) Close() {
 	r.cancel()
 	r.work.Wait()
@@ -132,8 +133,8 @@ func (r *Router) Close() {
 	r.cfg.Peers.Close()
 }
 
-// followViews makes the guards check their owners whenever the view has changed, and closes
-// connections to members that are gone.
+// followViews makes the guards check their owners when the view changes, and closes connections to
+// members that are gone.
 func (r *Router) followViews(views Views, v *View) {
 	for r.ctx.Err() == nil {
 		r.cfg.Peers.Keep(v.Lives)
@@ -159,10 +160,10 @@ func (r *Router) checkGuards() {
 	}
 }
 
-// errNobody reports that the task has no owner at the moment, because its shard is changing owners.
+// errNobody reports that a task has no owner at the moment, because its shard is moving.
 var errNobody = errors.New("no member has it for the moment")
 
-// findOwner returns the owner of a task as known here.
+// findOwner returns the known owner of a task. here reports whether this member is the owner.
 func (p *localMember) findOwner(task string) (to persistence.MemberRow, here bool, err error) {
 	v := p.views.Current()
 	to, known := v.OwnerOf(task)
@@ -172,10 +173,9 @@ func (p *localMember) findOwner(task string) (to persistence.MemberRow, here boo
 	return to, to.Incarnation == p.me, nil
 }
 
-// hasMet reports whether another member joined this store, or renewed its lease on it, since this
-// member joined. A store that was restored from a copy names members that live on the original, and
-// these would carry out requests there. A member that was met once stays so, even if the store's
-// clock is set back.
+// hasMet reports whether another member joined this store, or renewed its lease, after this member
+// joined. A restored copy of a store lists members that live on the original, and these must get no
+// requests. The result stays true, even if the store's clock is set back.
 func (p *localMember) hasMet(v *View, other persistence.MemberRow) bool {
 	first, known := p.leaseSightings.LoadOrStore(other.Incarnation, other.Until)
 	if known && first == int64(0) {
@@ -189,7 +189,7 @@ func (p *localMember) hasMet(v *View, other persistence.MemberRow) bool {
 	return met
 }
 
-// awaitStart waits until the router was started.
+// awaitStart waits until Start was called.
 func (r *Router) awaitStart(ctx context.Context) (*localMember, error) {
 	if p := r.place.Load(); p != nil {
 		return p, nil
@@ -207,11 +207,10 @@ func (r *Router) awaitStart(ctx context.Context) (*localMember, error) {
 
 var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down")
 
-// errUnable reports that the owner cannot do its work at the moment.
+// errUnable reports that the owner cannot work at the moment.
 var errUnable = errors.New("the member that has it cannot do its work for the moment")
 
-// ofAnother translates an error of another member: a member that has lost the store will lose its
-// tasks, too.
+// ofAnother converts an error of another member: a member without a store will lose its tasks.
 func ofAnother(err error) error {
 	if errors.Is(err, engine.ErrUnavailable) {
 		return fmt.Errorf("%w: %w", errUnable, err)
@@ -219,25 +218,25 @@ func ofAnother(err error) error {
 	return err
 }
 
-// isRetryable reports whether a failure is worth another try: the task may have another owner now
-// or soon, or the member's own wait was cut short.
+// isRetryable reports whether a failure is worth another try. The task may have another owner soon,
+// or a wait of the other member was cut short.
 func isRetryable(err error) bool {
 	return err != nil && (flow.ErrorKindOf(err) == flow.Moved || errors.Is(err, ErrAway) ||
 		errors.Is(err, errNobody) || errors.Is(err, errUnable) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// The delays between two tries. A new view ends them early.
+// These are the delays between two tries. A new view ends a delay early.
 const (
 	firstPause = 10 * time.Millisecond
 	mostPause  = 500 * time.Millisecond
-	// latePause is the longest delay of a caller that has tried for longer than eagerFor, as
-	// callers do that wait for the end of a task. At each try they also read the store.
+	// latePause is the longest delay for a caller that has tried for eagerFor, such as one that
+	// waits for the end of a task. Each try also reads the store.
 	latePause = 5 * time.Second
 	eagerFor  = time.Minute
 )
 
-// retryBackoff holds the delays of one caller, each twice as long as the one before.
+// retryBackoff computes the delays of one caller, which double each time.
 type retryBackoff struct {
 	startedAt time.Time
 	last      time.Duration
@@ -256,8 +255,8 @@ func (p *retryBackoff) nextDelay(now time.Time) time.Duration {
 	return p.last
 }
 
-// waitForView requests a newer view and waits for one, or for the next delay. It returns false if
-// ctx or the router has ended.
+// waitForView requests a newer view, and waits for a view or for the next delay. It returns false
+// if ctx or the router has ended.
 func (r *Router) waitForView(ctx context.Context, p *localMember, seen int64, of *retryBackoff) bool {
 	p.views.Look()
 	over, stop := r.cfg.Host.Timer(of.nextDelay(r.cfg.Host.Now()))
@@ -283,9 +282,9 @@ func (r *Router) Now() time.Time {
 	return time.Now()
 }
 
-// Ready reports whether the member on this host can do its work. After a join it is ready once the
-// cluster was whole: until then tasks of a dead member may have no owner, and a rolling restart has
-// to wait.
+// Ready returns nil if the member on this host can work. After a join, the cluster must have been
+// whole once, because tasks of a dead member may have no owner before. A rolling restart waits for
+// this.
 func (r *Router) Ready() error {
 	p := r.place.Load()
 	if p == nil {
@@ -300,7 +299,7 @@ func (r *Router) Ready() error {
 	return p.local.Ready()
 }
 
-// Poll claims jobs of any member's tasks for a poller of this one.
+// Poll claims jobs of tasks of any member for a poller of this member.
 func (r *Router) Poll(ctx context.Context, q engine.Poll) (engine.Jobs, error) {
 	p, err := r.awaitStart(ctx)
 	if err != nil {

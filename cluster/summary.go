@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// Summary is the state of a cluster's members for people.
+// Summary is the state of a cluster for display.
 type Summary struct {
 	Generation int64
 	Now        time.Time // time of the store's clock
@@ -18,7 +18,7 @@ type Summary struct {
 type MemberSummary struct {
 	persistence.MemberRow
 	State  MemberState
-	Lease  time.Duration // remaining time; 0 = expired
+	Lease  time.Duration // remaining time of the lease; 0 means expired
 	Shards int
 }
 
@@ -28,9 +28,9 @@ type MemberState string
 // The states of a member.
 const (
 	Alive    MemberState = "alive"
-	Draining MemberState = "draining" // it is handing its shards over
-	Overdue  MemberState = "overdue"  // its lease has expired, and it is not fenced yet
-	Gone     MemberState = "gone"     // it left or was fenced within the last ten minutes
+	Draining MemberState = "draining" // the member is handing its shards over
+	Overdue  MemberState = "overdue"  // the lease has expired, and the member is not fenced yet
+	Gone     MemberState = "gone"     // the member left or was fenced within the last ten minutes
 )
 
 // Summarize returns the summary of a view.

@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// probeTime is the interval between probes of a member that could not be reached, and the time
-// limit of each probe.
+// probeTime is the interval between probes of an unreachable member, and the timeout of each probe.
 const probeTime = time.Second
 
-// unreachableMembers holds the members that could not be reached at the last request, and the time
-// of their next probe.
+// unreachableMembers holds the members that the last request did not reach, with the times of their
+// next probes.
 type unreachableMembers struct {
 	mu   sync.Mutex
 	next map[string]time.Time
 }
 
-// recordReach stores whether a member could be reached. A caller that stopped waiting shows
+// recordReach records whether a member was reached. A canceled request is ignored, because it shows
 // nothing.
 func (u *unreachableMembers) recordReach(incarnation string, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -7,19 +7,19 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// View is the membership and the shard ownership as of one moment. It does not change; later states
-// are new views.
+// View is the membership and shard ownership at one moment. It never changes; later states are new
+// views.
 type View struct {
 	Generation int64     // generation in the store; grows with every change
-	Now        time.Time // time of the store's clock when it was read
-	// in order of joining, including those that are gone recently
+	Now        time.Time // time of the store's clock at the read
+	// members in order of joining, including recently departed ones
 	Members []persistence.MemberRow
-	Owners  []string // owning incarnation of each shard; "" = no owner
+	Owners  []string // owning incarnation of each shard; "" means none
 
 	members map[string]persistence.MemberRow // by incarnation
 }
 
-// NewView returns the view of a cluster as the store returned it.
+// NewView returns the view of a stored cluster.
 func NewView(c *persistence.Cluster) *View {
 	v := &View{Generation: c.Generation, Now: time.UnixMilli(c.Now), Members: c.Members, Owners: c.Owners}
 	v.members = make(map[string]persistence.MemberRow, len(c.Members))
@@ -29,10 +29,10 @@ func NewView(c *persistence.Cluster) *View {
 	return v
 }
 
-// noView returns the view before the store was read.
+// noView returns the empty view before the first read.
 func noView() *View { return NewView(&persistence.Cluster{Owners: make([]string, persistence.Shards)}) }
 
-// Member returns a member; false if it is unknown or has been gone for long.
+// Member returns a member. It returns false if the member is unknown or has been gone for long.
 func (v *View) Member(incarnation string) (persistence.MemberRow, bool) {
 	m, ok := v.members[incarnation]
 	return m, ok
@@ -56,7 +56,7 @@ func (v *View) Living() []persistence.MemberRow {
 	return living
 }
 
-// Owner returns the owner of a shard; "" = none.
+// Owner returns the owner of a shard; "" means none.
 func (v *View) Owner(shard int) string {
 	if owner := v.Owners[shard]; v.Lives(owner) {
 		return owner
@@ -64,13 +64,13 @@ func (v *View) Owner(shard int) string {
 	return ""
 }
 
-// OwnerOf returns the owner of a task; false = none at the moment.
+// OwnerOf returns the owner of a task. It returns false if the task has no owner at the moment.
 func (v *View) OwnerOf(task string) (persistence.MemberRow, bool) {
 	return v.Member(v.Owner(persistence.ShardOf(task)))
 }
 
-// Whole reports whether, from the point of view of a member, no lease end is awaited: each shard
-// has an owner with a running lease, and every predecessor of the member is gone.
+// Whole reports whether no end of a lease is awaited, from the point of view of a member. Each
+// shard then has an owner with a running lease, and every predecessor of the member is gone.
 func (v *View) Whole(me string) bool {
 	self, _ := v.Member(me)
 	if !v.Lives(me) || v.countShards()[""] > 0 {

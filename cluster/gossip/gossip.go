@@ -21,54 +21,54 @@ import (
 
 // Config configures a member's gossip.
 type Config struct {
-	// Cluster is the name of the cluster; messages from another cluster are refused.
+	// Cluster is the name of the cluster. Messages from another cluster are refused.
 	Cluster string
-	// Listen is HOST:PORT, for TCP and UDP. Port 0 chooses a free one.
+	// Listen is HOST:PORT for TCP and UDP. Port 0 selects a free port.
 	Listen string
-	// Fallback uses a free port if that of Listen is in use; otherwise that is an error.
+	// Fallback selects a free port if the port of Listen is in use. Otherwise Listen fails.
 	Fallback bool
-	// Advertise is the host that other members are given. "" = that of Listen.
+	// Advertise is the host that other members use; "" means the host of Listen.
 	Advertise string
 	// Seeds are the first members to contact, as HOST:PORT; a host with several addresses stands
 	// for several members.
 	Seeds []string
-	// Known returns the addresses of the members in the store. The gossip contacts those that it
-	// has not heard from. So members find each other without seeds, and the halves of a partition
-	// find each other again. nil = none.
+	// Known returns the addresses of the members in the store; nil means none. Gossip contacts
+	// those from which it has heard nothing. So members find each other without seeds, and after a
+	// partition.
 	Known func() []string
-	// Keys encrypt messages with AES-GCM: the first key encrypts, and all of them decrypt. None =
-	// messages are not encrypted, and encrypted ones are not understood.
+	// Keys encrypt messages with AES-GCM. The first key encrypts, and all keys decrypt. Without
+	// keys, messages are not encrypted, and encrypted messages are refused.
 	Keys [][]byte
-	// Profile sets how soon a silent member is noticed: ProfileFast (the default) or ProfileLAN.
+	// Profile determines how soon a silent member is detected: ProfileFast (default) or ProfileLAN.
 	Profile string
-	// Resolve returns the addresses of a host. nil = the system's resolver.
+	// Resolve returns the addresses of a host; nil means the system's resolver.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Log receives messages for operators. nil = slog.Default().
+	// Log receives messages for operators; nil means slog.Default().
 	Log *slog.Logger
 
-	// time between two attempts to join members not heard from; 0 = set by the profile
+	// time between attempts to join silent members; 0 means that the profile sets it
 	retry time.Duration
 }
 
-// The profiles of gossip. ProfileFast notices a killed member after about 2 s, ProfileLAN after
+// These are the profiles. ProfileFast detects a killed member after about 2 s, ProfileLAN after
 // about 6 s.
 const (
 	ProfileFast = "fast"
 	ProfileLAN  = "lan"
 )
 
-// gossipFormat is the version of the messages, which members send each other. A member must not
-// send an older one messages that it does not know.
+// gossipFormat is the version of the messages, which members exchange. A member must not send
+// messages to an older one that does not know them.
 const gossipFormat = 1
 
 // Peer is another member known by gossip.
 type Peer struct {
 	Incarnation string
-	Address     string // HOST:PORT of its gossip
+	Address     string // HOST:PORT of the peer's gossip
 	Format      int
 }
 
-// Gossip tracks the reachable members. It decides nothing: its events are hints to read the store.
+// Gossip tracks the reachable members. Its events are only hints to read the store.
 type Gossip struct {
 	cfg           Config
 	host          string // IP address given to other members
@@ -86,8 +86,8 @@ type Gossip struct {
 	peers  map[string]Peer
 }
 
-// Listen opens the port, so that Address can be stored in the member's row. The member takes
-// part after Start.
+// Listen opens the port, so that Address can be stored in the member's row. Gossip begins with
+// Start.
 func Listen(cfg Config) (*Gossip, error) {
 	if err := cfg.checkConfig(); err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func splitHostPort(addr string) (host string, port int, err error) {
 	return host, int(number), nil
 }
 
-// resolveAddress returns one IP address of a host, preferably IPv4; "" stands for all addresses.
+// resolveAddress returns one IP address of a host, preferably IPv4. "" means all interfaces.
 func (g *Gossip) resolveAddress(host string) (netip.Addr, error) {
 	if host == "" {
 		return netip.IPv4Unspecified(), nil
@@ -211,15 +211,15 @@ func (g *Gossip) resolveAddresses(host string) ([]netip.Addr, error) {
 	return all, nil
 }
 
-// gossipTimeout limits the time for an answer of a name server or another member.
+// gossipTimeout limits the wait for a name server or another member.
 const gossipTimeout = 2 * time.Second
 
-// Address returns the address of this member's gossip for others.
+// Address returns the gossip address of this member for other members.
 func (g *Gossip) Address() string {
 	return net.JoinHostPort(g.host, strconv.Itoa(g.transport.GetAutoBindPort()))
 }
 
-// Start makes the member take part under its incarnation, and starts to look for other members.
+// Start begins gossip under an incarnation, and looks for other members.
 func (g *Gossip) Start(incarnation string) error {
 	list, err := memberlist.Create(g.memberlistConfig(incarnation))
 	if err != nil {
@@ -244,7 +244,7 @@ func (g *Gossip) memberlistConfig(incarnation string) *memberlist.Config {
 	c.AdvertiseAddr, c.AdvertisePort = g.host, g.transport.GetAutoBindPort()
 	if len(g.cfg.Keys) > 0 {
 		c.SecretKey = g.cfg.Keys[0]
-		// The keys were checked, and nothing else can fail.
+		// Cannot fail, because the keys were checked.
 		c.Keyring, _ = memberlist.NewKeyring(g.cfg.Keys, g.cfg.Keys[0])
 	}
 	d := gossipDelegate{g, incarnation}
@@ -253,8 +253,8 @@ func (g *Gossip) memberlistConfig(incarnation string) *memberlist.Config {
 	return c
 }
 
-// Hints returns a channel that receives a value when the store may have changed: a member came,
-// left or announced a change. Several hints may be combined into one.
+// Hints returns a channel that receives a value when the store may have changed, because a member
+// came, left or announced a change. Several hints may be combined.
 func (g *Gossip) Hints() <-chan struct{} { return g.hints }
 
 func (g *Gossip) sendHint() {
@@ -276,7 +276,7 @@ func (g *Gossip) Peers() []Peer {
 	return all
 }
 
-// Announce sends the other members a hint that the store has changed. The message may get lost.
+// Announce sends the other members a hint that the store has changed. The message may be lost.
 func (g *Gossip) Announce() {
 	list := g.runningList()
 	if list == nil {
@@ -294,7 +294,7 @@ func (g *Gossip) Announce() {
 	}
 }
 
-// announcement is the message that the store has changed.
+// announcement is the message type for changes of the store.
 const announcement = 1
 
 // runningList returns the library's member list; nil before Start and after Close.
@@ -307,7 +307,7 @@ func (g *Gossip) runningList() *memberlist.Memberlist {
 	return g.list
 }
 
-// Leave informs the other members that this member leaves. It waits up to a second until the
+// Leave notifies the other members that this member leaves. It waits up to a second until the
 // message is sent.
 func (g *Gossip) Leave() {
 	list := g.runningList()
@@ -319,7 +319,7 @@ func (g *Gossip) Leave() {
 	}
 }
 
-// Close ends the gossip without informing the other members.
+// Close ends gossip without notifying the other members.
 func (g *Gossip) Close() {
 	list := g.runningList()
 	g.mu.Lock()
@@ -342,8 +342,8 @@ func (g *Gossip) Close() {
 	}
 }
 
-// gossipDelegate receives the library's events. The library holds a lock meanwhile, so these
-// methods must not call it.
+// gossipDelegate receives the library's events. Its methods must not call the library, which holds
+// a lock.
 type gossipDelegate struct {
 	g    *Gossip
 	self string
@@ -367,7 +367,7 @@ func (d gossipDelegate) recordPeer(n *memberlist.Node, lives bool) {
 	d.g.sendHint()
 }
 
-// metaFormat returns the message format of a member; 0 = unknown.
+// metaFormat returns the message format of a member; 0 means unknown.
 func metaFormat(meta []byte) int {
 	if len(meta) == 0 {
 		return 0

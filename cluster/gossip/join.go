@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// gossipJoiner contacts members that gossip has not heard from, at the start and later on, because
-// the library drops members that are silent for long.
+// gossipJoiner contacts silent members, at the start and later, because the library drops members
+// after a long silence.
 type gossipJoiner struct {
 	g        *Gossip
-	answered map[string]bool // addresses that have answered but belong to none of the peers
+	answered map[string]bool // addresses that have answered but belong to no peer
 	logged   map[string]bool // addresses logged as unreachable
 }
 
@@ -99,7 +99,7 @@ func (j *gossipJoiner) resolveName(name string) ([]string, error) {
 func (j *gossipJoiner) joinAddress(addr string) {
 	list := j.g.runningList()
 	if list == nil {
-		return // it was closed meanwhile
+		return // gossip was closed meanwhile
 	}
 	if _, err := list.Join([]string{addr}); err != nil {
 		j.logFailure("member at "+addr, err)
@@ -111,7 +111,7 @@ func (j *gossipJoiner) joinAddress(addr string) {
 	}
 }
 
-// logFailure logs a failure once until it is over. The number of remembered failures is bounded.
+// logFailure logs a failure once until it ends. The number of remembered failures is bounded.
 func (j *gossipJoiner) logFailure(what string, err error) {
 	if j.logged[what] || j.g.ctx.Err() != nil {
 		return

@@ -9,10 +9,10 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// ParseKeys parses the keys of gossip: one per line, in base64, of 16, 24 or 32 bytes; # begins a
-// comment. The first key encrypts and all of them decrypt. To replace a key, append the new one on
-// all members, then put it first on all of them, then remove the old one. After each step, restart
-// the members one at a time.
+// ParseKeys parses gossip keys: one per line, in base64, of 16, 24 or 32 bytes; # begins a comment.
+// The first key encrypts, and all keys decrypt. To replace a key, append the new key on all
+// members, then put it first, then remove the old key. After each step, restart the members one at
+// a time.
 func ParseKeys(text []byte) ([][]byte, error) {
 	var keys [][]byte
 	number := 0
@@ -22,7 +22,7 @@ func ParseKeys(text []byte) ([][]byte, error) {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		// The text is a secret or was meant as one, so errors do not show it.
+		// Errors do not show the text, which is or may be a secret.
 		key, err := base64.StdEncoding.DecodeString(line)
 		if err != nil {
 			return nil, fmt.Errorf("cluster: gossip keys: line %d is no base64; head -c 32 /dev/urandom | base64 makes a key", number)

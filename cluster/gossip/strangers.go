@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// gossipLog receives the library's log. Its lines go to level debug, except refusals of strangers,
-// which are logged once per host and reason.
+// gossipLog receives the library's log. It logs lines at level debug, and refused senders once per
+// host and reason.
 type gossipLog struct {
 	log    *slog.Logger
 	mu     sync.Mutex
 	logged map[string]bool
 }
 
-// refusals maps texts of the library to their meanings. The first match counts.
+// refusals maps texts of the library to reasons. The first match counts.
 var refusals = []struct{ text, meaning string }{
 	{"unacceptable label", "it is of another cluster, or names none"},
 	{"encryption is not configured", "what it says is encrypted, but this member has no key: see --gossip-key-file"},

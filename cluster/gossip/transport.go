@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// gossipTransport is the library's transport with two limits: at most maxStreams connections of
-// strangers are served at once, and all connections end with the gossip.
+// gossipTransport is the library's transport with two limits. It serves at most maxStreams incoming
+// connections at once, and all connections end with gossip.
 type gossipTransport struct {
 	*memberlist.NetTransport
 	ctx     context.Context
@@ -21,7 +21,7 @@ type gossipTransport struct {
 	places  chan struct{}
 }
 
-// maxStreams is the number of incoming connections served at once; members need one now and then.
+// maxStreams is the number of incoming connections served at once. Members rarely need them.
 const maxStreams = 256
 
 func openTransport(ctx context.Context, host string, port int) (*gossipTransport, error) {
@@ -73,7 +73,7 @@ func (t *gossipTransport) DialAddressTimeout(a memberlist.Address, timeout time.
 	return t.trackConn(conn, func() {}), nil
 }
 
-// Shutdown waits for the listeners, and closes the connections that these still want to pass on.
+// Shutdown waits for the listeners, and closes connections that they still pass on.
 func (t *gossipTransport) Shutdown() error {
 	done := make(chan struct{})
 	t.work.Go(func() { t.closeIncoming(done) })
@@ -95,7 +95,7 @@ func (t *gossipTransport) closeIncoming(done chan struct{}) {
 	}
 }
 
-// trackConn returns a connection that ends with the gossip. It calls after when the connection is
+// trackConn returns a connection that ends with gossip. It calls after when the connection is
 // closed.
 func (t *gossipTransport) trackConn(conn net.Conn, after func()) net.Conn {
 	c := &trackedConn{Conn: conn}
