@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// AtOnce is the number of lines of a kind in a row. Every is the interval after which one more is
-// allowed.
+// AtOnce is the number of lines of one kind that may be logged in a row. Every is the interval
+// after which one more line is allowed.
 const (
 	AtOnce = 20
 	Every  = time.Second
@@ -19,12 +19,13 @@ const (
 // Lines limits the lines of one kind. The zero value is ready to use.
 type Lines struct {
 	mu      sync.Mutex
-	spent   time.Duration // used part of AtOnce * Every, restored over time
+	spent   time.Duration // part of AtOnce * Every that is used up; restored over time
 	last    time.Time
 	leftOut int
 }
 
-// Admit reports whether a line may be logged, and how many were omitted since the last one.
+// Admit reports whether a line may be logged, and how many lines were omitted since the last logged
+// line.
 func (l *Lines) Admit(now time.Time) (leftOut int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,8 +40,8 @@ func (l *Lines) Admit(now time.Time) (leftOut int, ok bool) {
 	return leftOut, true
 }
 
-// Once remembers messages up to a bound; beyond it, a message may be logged again. The zero value
-// is ready to use.
+// Once remembers a bounded number of messages. Beyond the bound, a message may be logged again. The
+// zero value is ready to use.
 type Once struct {
 	mu   sync.Mutex
 	said map[string]bool

@@ -15,7 +15,7 @@ func (r *caseReader) readTimedActs(c *Case, n *yaml.Node) {
 	if !r.expectKind(n, yaml.MappingNode, "at") {
 		return
 	}
-	// those shared by all cases
+	// the acts that all cases share
 	c.Acts = slices.DeleteFunc(c.Acts, func(a rehearse.Act) bool { return a.Waiting == "" })
 	for _, p := range r.mappingPairs(n) {
 		at := r.readSpan(p.key, "at")
@@ -29,8 +29,8 @@ func (r *caseReader) readTimedActs(c *Case, n *yaml.Node) {
 	}
 }
 
-// readWaitingActs reads acts for waiting steps: {sign: {answer: true, after: 1h}}. In a list the
-// first is for the first such wait, and the last for all later waits.
+// readWaitingActs reads acts for waiting steps: {sign: {answer: true, after: 1h}}. In a list, the
+// first act is for the first wait of the step, and the last act for all later waits.
 func (r *caseReader) readWaitingActs(c *Case, n *yaml.Node) {
 	if !r.expectKind(n, yaml.MappingNode, "when_waiting") {
 		return

@@ -206,7 +206,7 @@ func inOrder(groups [][]string) string {
 	return strings.Join(all, ", ")
 }
 
-// nodeStatus returns the state of a node at the end: that of its last visit.
+// nodeStatus returns the state of a node at the end, which is the state of its last visit.
 func (k *checker) nodeStatus(path string) string {
 	status := string(flow.StepCreated)
 	for i := range k.Events {

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/rehearse"
 )
 
-// listDifferences returns the differences between a value and the expected one, by path. If part is
-// set, fields that are not expected are ignored.
+// listDifferences returns the differences between a value and the expected value, by path. If part
+// is set, fields that are not expected are ignored.
 func listDifferences(path string, want, got json.RawMessage, part bool) []string {
 	switch {
 	case expr.Equal(want, got), part && expr.KindOf(want) != expr.KindObject && expr.Contains(got, want):

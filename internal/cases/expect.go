@@ -15,7 +15,7 @@ import (
 
 // Expectation is the expected outcome of a case. Nil fields are not checked.
 type Expectation struct {
-	Undisturbed bool // it holds only without faults
+	Undisturbed bool // whether the expectation holds only without faults
 	State       *Said[string]
 	Result      *Said[json.RawMessage]
 	ResultHas   *Said[json.RawMessage]
@@ -176,13 +176,13 @@ func (r *caseReader) readTook(n *yaml.Node) Range {
 // Never is something that must never happen.
 type Never struct {
 	At          Place
-	Call        string // it is called …
-	Before      string // … before that has completed
-	After       string // … after that has begun
-	AfterFailed string // … after that has failed
-	MoreThan    int    // … more often than that; -1 means at all
-	Done        string // it has completed and the task has ended in another state than Unless …
-	Without     string // … and that was not called successfully
+	Call        string // the forbidden call, together with one of the following conditions
+	Before      string // forbidden before this name has completed
+	After       string // forbidden after this name has begun
+	AfterFailed string // forbidden after this name has failed
+	MoreThan    int    // maximal number of calls; -1 means that every call is forbidden
+	Done        string // a completed name, while the task has ended in another state than Unless
+	Without     string // call that must then have succeeded, such as a compensation
 	Unless      string
 }
 
@@ -218,7 +218,7 @@ type Always struct {
 	Cond *expr.CEL
 }
 
-// endLanguage is the expression language of those conditions.
+// endLanguage is the expression language of the conditions in Always.
 var endLanguage = sync.OnceValue(func() *expr.Language {
 	return expr.NewLanguage("state", "error", "result", "shared", "params", "took", "called", "ok", "failed", "calls")
 })

@@ -85,8 +85,9 @@ func In(folder string) (all []string, err error) {
 	return all, err
 }
 
-// Open reads a case file and its flow: the flow named in the file, or else of, or else the flow
-// beside the file. The error has type Mistakes if one of the two contains mistakes.
+// Open reads a case file and its flow. The flow is the one named in the file, else the flow in the
+// argument of, else the flow beside the file. The error has type Mistakes if a file contains
+// mistakes.
 func Open(path, of string) (*File, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -8,14 +8,15 @@ import (
 )
 
 // visibleVariables are the variables that programs need to find other programs, their files and
-// their language. On Windows almost nothing works without the windowsVariables.
+// their language. On Windows, programs also need the windowsVariables.
 var (
 	visibleVariables = []string{"PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"}
 	windowsVariables = []string{"SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"}
 )
 
-// Environment returns the part of our environment that a program sees: a few variables, and those
-// listed by the operator. Tokens, passwords and settings of Troupe are not among them.
+// Environment returns the part of this process's environment that a program sees: a few variables,
+// and the variables listed by the operator. Tokens, passwords and settings of Troupe are not among
+// them.
 func Environment(listed []string) []string {
 	var env []string
 	for _, entry := range os.Environ() {

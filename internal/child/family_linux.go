@@ -16,14 +16,14 @@ import (
 // Family is a started program together with all its descendants. The zero value is no family.
 type Family struct{ mark uint64 }
 
-// families are the families of this process. Their marks begin at base, so no other process takes
-// them for its own.
+// families are the families of this process. Their marks begin at base, so that no other process
+// takes the marks for its own.
 var families = struct {
 	base uint64
 
 	mu      sync.Mutex
-	last    uint64              // mark assigned last
-	running map[uint64]struct{} // marks of families that are not to be ended
+	last    uint64              // the mark assigned last
+	running map[uint64]struct{} // marks of the families that must keep running
 	ended   uint64              // number of families to be ended so far
 	planned [2]bool             // whether a sweep of each mode is scheduled
 
@@ -53,14 +53,14 @@ const familyVariable = "TROUPE_FAMILY="
 // Variable returns the entry for the environment of the program.
 func (f Family) Variable() string { return familyVariable + strconv.FormatUint(f.mark, 10) }
 
-// Mark returns the mark, or 0 for no family. A process of ours that is about to join the family may
-// set this mark on itself.
+// Mark returns the mark, or 0 for no family. A child of this process that is about to join the
+// family may set the mark on itself.
 func (f Family) Mark() uint64 { return f.mark }
 
 // Adopt marks a started program. It is called immediately after the start.
 func (f Family) Adopt(pid int) { setMark(pid, f.mark) }
 
-// setMark marks a process, and the children it may have started before it had a mark to pass on.
+// setMark marks a process, and the children that the process may have started before it was marked.
 func setMark(pid int, mark uint64) {
 	limit := unix.Rlimit{Cur: mark, Max: unix.RLIM_INFINITY}
 	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, &limit, nil) != nil {
@@ -89,7 +89,7 @@ func childrenOf(pid int) (pids []int) {
 	return pids
 }
 
-// markOf returns the mark of a process; 0 if it has none, or may not be inspected.
+// markOf returns the mark of a process; 0 if the process has no mark or may not be inspected.
 func markOf(pid int) uint64 {
 	var limit unix.Rlimit
 	if unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit) != nil || limit.Cur == unix.RLIM_INFINITY {
@@ -98,8 +98,8 @@ func markOf(pid int) uint64 {
 	return limit.Cur
 }
 
-// environMark returns the mark in a process's environment. It identifies processes that were
-// started, and whose parents ended, before the program was adopted.
+// environMark returns the mark in the environment of a process. The mark identifies processes that
+// were started, and lost their parents, before the program was adopted.
 func environMark(pid int) uint64 {
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {
@@ -114,7 +114,7 @@ func environMark(pid int) uint64 {
 	return 0
 }
 
-// Kill ends the family and returns when it has ended.
+// Kill ends the family and returns when all its processes have ended.
 func (f Family) Kill() {
 	if f.markEnded() {
 		sweepFamilies(sweepThorough)
@@ -122,12 +122,13 @@ func (f Family) Kill() {
 	}
 }
 
-// sweepEvery is the interval between sweeps of each mode. It bounds their cost when many short
-// programs end. The thorough sweep also finds processes without a mark: those started at the moment
-// when their parent was marked.
+// sweepEvery is the interval between sweeps of each mode. The interval bounds the cost of sweeps
+// when many short programs end. The thorough sweep also finds processes without a mark, which were
+// started while their parent was being marked.
 var sweepEvery = [2]time.Duration{sweepQuick: 100 * time.Millisecond, sweepThorough: time.Second}
 
-// Leave is called when the program itself has ended. The rest of its family ends soon after.
+// Leave marks the family as to be ended when the program itself has ended. The remaining processes
+// end soon after.
 func (f Family) Leave() {
 	if !f.markEnded() {
 		return
@@ -142,7 +143,7 @@ func (f Family) Leave() {
 	}
 }
 
-// markEnded marks the family as to be ended; it returns false if there is none.
+// markEnded marks the family as to be ended. It returns false for the zero Family.
 func (f Family) markEnded() bool {
 	if f.mark == 0 {
 		return false
@@ -154,7 +155,7 @@ func (f Family) markEnded() bool {
 	return true
 }
 
-// sweepMode is a way to search for marks. The thorough one also reads the environment of every
+// sweepMode is a way to search for marks. The thorough mode also reads the environment of every
 // process, which takes ten times as long.
 type sweepMode int
 
@@ -193,12 +194,12 @@ func sweepFamilies(how sweepMode) {
 // hasSameBase reports whether two marks were assigned by the same process.
 func hasSameBase(a, b uint64) bool { return a>>marksBits == b>>marksBits }
 
-// sweepTimeout bounds the wait for killed processes to end. Processes that cannot be killed must
-// not block us.
+// sweepTimeout bounds the wait for killed processes to end, so that a process that cannot be killed
+// does not block the sweep.
 const sweepTimeout = time.Second
 
-// killAll kills processes until none has a doomed mark. It repeats because a killed process may
-// have started another one just before.
+// killAll kills processes until no process has a doomed mark. The search is repeated because a
+// killed process may have started another process just before.
 func killAll(how sweepMode, doomed func(mark uint64) bool) {
 	for begun := time.Now(); time.Since(begun) < sweepTimeout; time.Sleep(time.Millisecond) {
 		left := false

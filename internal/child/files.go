@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Files are files given to programs. They are in a folder of this process, which exists while it
-// holds any files. The process holds a lock on the folder, so that other processes can distinguish
-// a folder in use from one left by a killed process.
+// Files are files given to programs. They are in a folder of this process, which is removed when
+// the folder holds no files. The process locks the folder, so that other processes can distinguish
+// a used folder from an abandoned one.
 type Files struct {
 	pattern string
 
 	mu     sync.Mutex
-	folder *os.File // nil if there is none
+	folder *os.File // nil if there is no folder
 	used   int
 }
 
@@ -87,8 +87,8 @@ func (f *Files) newFolder() (folder *os.File, err error) {
 	return nil, err
 }
 
-// Sweep removes the folders left by killed processes. It skips what it cannot remove, such as
-// folders of other users.
+// Sweep removes the folders left by killed processes. It skips folders that cannot be removed, such
+// as folders of other users.
 func (f *Files) Sweep() {
 	if !canLock {
 		return

@@ -2,7 +2,8 @@ package child
 
 import "errors"
 
-// ForkerGone is the error for processes that a Forker had forked, or had to fork, when it ended.
+// ForkerGone is the error for processes that a Forker had forked, or was asked to fork, when the
+// Forker ended.
 type ForkerGone struct {
 	How string // how the Forker has ended
 

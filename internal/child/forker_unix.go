@@ -19,14 +19,14 @@ import (
 const CanFork = true
 
 // Forker is a process that forks itself on request, over a socket that is its standard input. A
-// request holds the folder, environment and files of the new process; the answers are its id and
-// exit status. A forked process is like a started one, but when the Forker ends, all its forked
-// processes are ended too, because their exit status could no longer be learned.
+// request holds the folder, environment and files of the new process. The answers are its id and
+// exit status. When the Forker ends, all processes forked by the Forker are ended, because their
+// exit status would be lost.
 type Forker struct {
 	process  *Process
 	control  *net.UnixConn
 	gone     chan struct{} // closed when the process has ended and all its messages were read
-	exitText string        // how it has ended, once gone is closed
+	exitText string        // how the process has ended; set when gone is closed
 	output   outputTail
 	work     sync.WaitGroup
 
@@ -184,8 +184,8 @@ func (f *Forker) Start(cmd Command) (*Process, error) {
 	})
 }
 
-// addRequest registers a request. It returns false if the Forker has ended, because there would be
-// no answer.
+// addRequest registers a request. It returns false if the Forker has ended, because no answer would
+// arrive.
 func (f *Forker) addRequest(answer chan forkResult) (number uint64, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -222,12 +222,12 @@ func (f *Forker) requestFork(cmd Command, family Family, files []*os.File) (*for
 	case a := <-asked:
 		return a.forked, a.err
 	case <-timer.C:
-		f.process.Kill() // it hangs, and it is unknown which processes it has forked
+		f.process.Kill() // the Forker hangs, and it is unknown which processes were forked
 		<-f.gone
 	case <-f.gone:
 	}
 	select {
-	case a := <-asked: // the last message it sent
+	case a := <-asked: // the last message of the Forker
 		return a.forked, a.err
 	default:
 		return nil, &ForkerGone{How: f.exitText}
@@ -276,8 +276,8 @@ func (f *Forker) Close() {
 	f.process.Close()
 }
 
-// reap waits for a process and kills its group while the process id is certain to be its own. Then
-// it lets the Forker reap the process.
+// reap waits for a process and kills its group while the process id cannot belong to another
+// process. Then the Forker may reap the process.
 func (one *forkedProcess) reap(p *Process) (State, error) {
 	status, err := one.awaitStatus()
 	select {
@@ -291,7 +291,7 @@ func (one *forkedProcess) reap(p *Process) (State, error) {
 	one.forker.mu.Lock()
 	delete(one.forker.running, one.pid)
 	one.forker.mu.Unlock()
-	// an error means that the Forker is gone, then there is nothing to release
+	// an error means that the Forker has ended; then there is nothing to release
 	_ = one.forker.sendRequest('R', binary.BigEndian.AppendUint64(nil, uint64(one.pid)), nil)
 	return status, err
 }
@@ -304,7 +304,7 @@ func (one *forkedProcess) awaitStatus() (State, error) {
 	case <-one.forker.gone:
 	}
 	select {
-	case status := <-one.ended: // the last message it sent
+	case status := <-one.ended: // the last message of the Forker
 		return exitStatus(status), nil
 	default:
 		return nil, &ForkerGone{How: one.forker.exitText}

@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 )
 
-// ErrOutside reports a path that leads out of the folder in which programs may be started.
+// ErrOutside means that a path leads out of the folder in which programs may be started.
 var ErrOutside = errors.New("it is outside of the folder that programs may run in")
 
-// Inside resolves the links of a path and checks that it is inside root, if there is a root. The
-// path "" is root itself; a relative path starts from there.
+// Inside resolves the links of a path and checks that the result is inside root, if root is given.
+// The path "" is root itself; a relative path starts at root.
 func Inside(root, path string) (string, error) {
 	if root == "" {
 		return path, nil

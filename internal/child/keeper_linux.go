@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keeperName is argument 0 of the keeper, by which our program recognizes its role.
+// keeperName is argument 0 of the keeper. A process with this name runs as the keeper.
 const keeperName = "troupe-keeper"
 
-// init runs the keeper, so that a program started as one never reaches its main function.
+// init runs the keeper, so that a program started as a keeper never reaches its main function.
 func init() {
 	if len(os.Args) == 2 && os.Args[0] == keeperName {
 		runAsKeeper(os.Args[1])

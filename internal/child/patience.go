@@ -14,7 +14,7 @@ const (
 )
 
 // Patience starts programs on a host that may temporarily lack file descriptors or processes.
-// Waiting starts try one after the other: together they would take the resources that one of them
+// Waiting starts take turns, because together they would use up the resources that a single start
 // needs.
 type Patience struct{ turn chan struct{} }
 

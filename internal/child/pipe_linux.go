@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newPipe returns a pipe whose end with index theirs is for a program. Only our end is registered
-// with the runtime's poller; os.Pipe would register both.
+// newPipe returns a pipe whose end with index theirs is for a program. Only the other end is
+// registered with the runtime's poller; os.Pipe would register both ends.
 func newPipe(theirs int) (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

@@ -13,10 +13,10 @@ import (
 type Command struct {
 	Path  string
 	Argv  []string // program name and arguments
-	Dir   string   // "" means our working directory
+	Dir   string   // "" means the working directory of this process
 	Env   []string
 	Stdin []byte // nil means empty input
-	Split bool   // give standard error a pipe of its own
+	Split bool   // whether standard error has a pipe of its own
 	// Memory limits the private memory of each process in bytes; 0 means no limit. Only Linux
 	// enforces it.
 	Memory int64
@@ -35,22 +35,21 @@ type Process struct {
 	Pid int
 	sysProcess
 	Stdout *Output
-	Stderr *Output // nil if it is merged into Stdout
+	Stderr *Output // nil if standard error is merged into Stdout
 	in     *os.File
-	feeder sync.WaitGroup // writes the input
+	feeder sync.WaitGroup // waits for the goroutine that writes the input
 	family Family
 
-	own    *os.Process // nil if a Forker has forked it
+	own    *os.Process // nil if a Forker has forked the process
 	forked *forkedProcess
 
 	mu     sync.Mutex
 	killed bool
-	reaped bool // reaped, so another process may have its id
+	reaped bool // whether the process was reaped, so that another process may have its id
 }
 
 // drainTime is how long a silent pipe is read after its program has ended and its process group is
-// dead. At that point only a descendant that left the group, and was not ended yet, could still
-// hold the pipe.
+// dead. Then only a descendant outside the group could still hold the pipe.
 const drainTime = 200 * time.Millisecond
 
 // Output is the output of a program.
@@ -120,7 +119,7 @@ func startProcess(cmd Command, start func(p *Process, files []*os.File) error) (
 	return p, nil
 }
 
-// processPipes are the pipes opened for a program. The program's ends are closed here after the
+// processPipes are the pipes opened for a program. This process closes the program's ends after the
 // start.
 type processPipes struct {
 	theirs []*os.File
@@ -159,7 +158,7 @@ func (p *processPipes) closeTheirs() {
 	}
 }
 
-// Close closes our pipes to the program. It does not end the program.
+// Close closes this process's ends of the pipes. It does not end the program.
 func (p *Process) Close() {
 	for _, o := range []*Output{p.Stdout, p.Stderr} {
 		if o != nil {
@@ -200,7 +199,7 @@ func (p *Process) awaitExit() (State, error) {
 }
 
 // Kill kills the whole group, unless the process was reaped: then the group no longer exists, or
-// its id belongs to another one.
+// its id belongs to another group.
 func (p *Process) Kill() { p.endGroup(p.killGroup) }
 
 // Ask sends a termination signal to the whole group. On systems without such a signal it kills the

@@ -10,8 +10,8 @@ import (
 type sysProcess struct{ pidfd int } // -1 if the kernel has none
 
 // procAttr makes a program the leader of its own process group. The family ensures that the program
-// ends with us. The parent-death signal of the kernel would come too early: when the thread that
-// started the program ends.
+// ends with this process. The kernel's parent-death signal would come too early, when the thread
+// that started the program ends.
 func (p *sysProcess) procAttr() *syscall.SysProcAttr {
 	p.pidfd = -1
 	return &syscall.SysProcAttr{Setpgid: true, PidFD: &p.pidfd}
@@ -21,8 +21,8 @@ func (p *Process) killGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
 func (p *Process) terminateGroup() { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 
-// reap waits for the process twice. The first wait does not reap it, so that its group can be
-// killed while the process id is certain to be its own.
+// reap waits for the process twice. The first wait does not reap the process, so that its group can
+// be killed while the process id cannot belong to another process.
 func (p *Process) reap() (State, error) {
 	if !p.pollExit() {
 		_, _ = hasExited(idOfProcess, p.Pid, 0)
@@ -32,8 +32,7 @@ func (p *Process) reap() (State, error) {
 }
 
 // pollExit waits for the end with the runtime's poller. A blocked thread for each of hundreds of
-// scripts costs memory, and time when they all start at once. It returns false if the poller cannot
-// be used.
+// scripts would cost memory and start-up time. It returns false if the poller cannot be used.
 func (p *Process) pollExit() bool {
 	if p.pidfd < 0 {
 		return false

@@ -5,8 +5,8 @@ import "syscall"
 // sysProcess is the system-specific part of a Process; it is empty here.
 type sysProcess struct{}
 
-// procAttr shields a program from the signals of our console. Windows has no process groups in the
-// Unix sense: processes started by the program outlive it.
+// procAttr shields a program from the signals of this process's console. Windows has no process
+// groups in the Unix sense: processes started by the program outlive it.
 func (*sysProcess) procAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

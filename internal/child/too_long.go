@@ -7,7 +7,7 @@ import (
 )
 
 // tooLong returns the error for a program whose arguments and variables exceed the system's limit.
-// It names the longest one and the remedy.
+// The error names the longest entry and the remedy.
 func tooLong(cmd *Command) error {
 	longest, most, all := "", 0, 0
 	note := func(what string, size int) {

@@ -2,5 +2,5 @@
 
 package child
 
-// lowerPriority does nothing: on this system programs have our priority.
+// lowerPriority does nothing: on this system programs have the priority of this process.
 func (*Process) lowerPriority() {}

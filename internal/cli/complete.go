@@ -19,10 +19,10 @@ import (
 	"github.com/troupe-engine/troupe/internal/cli/tasks"
 )
 
-// completeCmd returns completions for words that are not part of the command line's model: flows,
-// ids, states. Completion scripts call it. The tag "complete" of a flag or an argument names the
-// kind of its values. It prints one candidate per line, with a tab and a short description, and
-// nothing if no server answers.
+// completeCmd prints completions for words outside the command line's model: flows, ids, states.
+// Completion scripts call the command. The tag "complete" of a flag or an argument names the kind
+// of its values. Each candidate is a line with a tab and a description; without a server, nothing
+// is printed.
 type completeCmd struct {
 	console.RemoteFlags
 	Words []string `arg:"" optional:"" passthrough:"" help:"Words typed after the program name; the last one may be incomplete."`
@@ -65,12 +65,12 @@ func (c *completeCmd) Run(ctx context.Context, a *console.App) error {
 
 // partialCommand is an incomplete command line.
 type partialCommand struct {
-	kind   string // kind of the next word; "" if there is nothing to ask for
+	kind   string // kind of the next word; "" if there are no completions
 	remote console.RemoteFlags
-	named  []string // arguments before it, such as the flow
+	named  []string // arguments before the next word, such as the flow
 }
 
-// readLine finds the kind of the last word, and the server to ask.
+// readLine finds the kind of the last word, and the server that lists candidates.
 func readLine(n *kong.Node, words []string, otherwise console.RemoteFlags) (l partialCommand) {
 	l.remote = otherwise
 	last, at := len(words)-1, 0
@@ -229,7 +229,7 @@ func listCandidates[T any](page *wire.Page[T], err error, of func(*T) console.Ca
 	return found, nil
 }
 
-// serviceCandidates returns the services that workers offer, and those that jobs wait for.
+// serviceCandidates returns the services that workers offer, and the services that jobs wait for.
 func serviceCandidates(ctx context.Context, server *client.Client, _ string) ([]console.Candidate, error) {
 	workers, err := server.Workers(ctx)
 	if err != nil {

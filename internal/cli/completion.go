@@ -15,7 +15,7 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help explains how to use the script.
+// Help explains how to install the completion script.
 func (completionCmd) Help() string {
 	return `Load the script in the shell's startup file:
 
@@ -43,7 +43,7 @@ type completionPoint struct {
 	path     string // "", "flow", "flow apply", …
 	commands []completionWord
 	flags    []completionWord
-	asks     bool // the next word is completed by completeCmd
+	asks     bool // whether completeCmd completes the next word
 }
 
 // completionWord is a word that may follow at a position. The values of a flag are completed, too.
@@ -51,12 +51,12 @@ type completionWord struct {
 	text, help string
 	short      string // the other name of a flag, such as -p
 	values     []string
-	asks       bool // its values are completed by completeCmd
+	asks       bool // whether completeCmd completes the flag's values
 	takesValue bool
 }
 
-// completionPoints walks the model of the command line, so completion knows all that the parser
-// knows.
+// completionPoints walks the model of the command line, so completion knows every command and flag
+// of the parser.
 func completionPoints(app *kong.Application) []completionPoint {
 	var all []completionPoint
 	var walk func(n *kong.Node, path string)
@@ -107,19 +107,19 @@ func flagWord(f *kong.Flag) completionWord {
 	return w
 }
 
-// nonEmptyValues returns the values without the empty one, which stands for an omitted flag.
+// nonEmptyValues returns the values without "", which stands for an omitted flag.
 func nonEmptyValues(values []string) []string {
 	return slices.DeleteFunc(values, func(v string) bool { return v == "" })
 }
 
-// flagCompletion is the completion of a flag's value: fixed values, or those from completeCmd.
+// flagCompletion is the completion of a flag's value: fixed values, or values from completeCmd.
 type flagCompletion struct {
 	pattern string // pattern of the shell's case, for the position and the flag
 	completionWord
 }
 
-// flagCompletions returns the flags with such values. A flag is listed once, unless it has
-// different meanings at different positions.
+// flagCompletions returns the flags whose values are completed. A flag is listed once, unless its
+// meaning differs between positions.
 func flagCompletions(places []completionPoint) (all []flagCompletion) {
 	kinds := map[string][]string{}
 	for _, p := range places {

@@ -25,8 +25,8 @@ import (
 )
 
 // softMemory is the heap size above which garbage is collected more often. Large requests make the
-// heap large for a while, and the default collector would then let as much garbage gather. It is no
-// limit: memory in use may exceed it. GOMEMLIMIT, if set, has precedence.
+// heap large for a while, and the default collector would then let as much garbage gather. The size
+// is no limit: memory in use may exceed it. GOMEMLIMIT, if set, has precedence.
 const softMemory = 736 << 20
 
 // tuneCollector configures the garbage collector where the environment does not.
@@ -44,9 +44,8 @@ func Main(name string, additions ...console.Addition) {
 	os.Exit(runCommandLine(untilStopped(), e, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// untilStopped returns a context that ends with the first stop signal. A second one kills the
-// process. That holds whenever it comes after the effect of the first one: the context ends only
-// after the default signal handling is restored.
+// untilStopped returns a context that ends with the first stop signal. A second signal kills the
+// process, because the default signal handling is restored before the context ends.
 func untilStopped() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	asked := make(chan os.Signal, 1)
@@ -59,8 +58,8 @@ func untilStopped() context.Context {
 	return ctx
 }
 
-// stopSignals returns the signals that stop the process. The hangup of a terminal is one, unless
-// the process was started to outlive it (nohup).
+// stopSignals returns the signals that stop the process. The hangup of a terminal is included,
+// unless the process was started with nohup.
 func stopSignals() []os.Signal {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

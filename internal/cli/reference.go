@@ -10,11 +10,11 @@ import (
 
 // CommandReference describes a command for the reference.
 type CommandReference struct {
-	Name      string // with those it is below, such as "troupe flow run"
-	Usage     string // the name with its arguments
+	Name      string // name with the commands above, such as "troupe flow run"
+	Usage     string // name with the arguments
 	Help      string
 	Detail    string
-	Runs      bool // false = it only holds others
+	Runs      bool // false means that the command only groups others
 	Arguments []FlagReference
 	Flags     []FlagReference
 }
@@ -23,14 +23,14 @@ type CommandReference struct {
 type FlagReference struct {
 	Name      string
 	Short     string
-	Value     string // what stands for its value; "" = it takes none
+	Value     string // placeholder of the value; "" if the flag takes no value
 	Group     string
 	Variables []string
 	Default   string
 	Help      string
 }
 
-// CommandReferences returns all commands that help lists, each before those below it.
+// CommandReferences returns all commands that help lists. Each command precedes its subcommands.
 func CommandReferences() []CommandReference {
 	e := console.Program{Name: "troupe"}
 	return appendReferences(nil, newParser(e, newCommandTree(e)).Model.Node)

@@ -22,7 +22,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/cli/workers"
 )
 
-// Exit codes.
+// Exit codes of the program.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -69,7 +69,7 @@ func runCommandLine(ctx context.Context, e console.Program, args []string, stdin
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
-	// not a flag of the model, because commands have a flag of that name
+	// --version is not in the model, because commands have a flag of this name
 	case len(args) == 1 && args[0] == "--version":
 		args = []string{"version"}
 	}
@@ -99,8 +99,8 @@ func newParser(e console.Program, commands any, options ...kong.Option) *kong.Ko
 	return parser
 }
 
-// selectCommand returns only the command with a name, or all commands if there is none: building
-// the model of all takes longer than running most commands.
+// selectCommand returns only the named command, or all commands if the name is unknown: building
+// the model of all commands takes longer than running most commands.
 func selectCommand(all *commandTree, name string) any {
 	v := reflect.ValueOf(all).Elem()
 	for i := range v.NumField() {
@@ -114,8 +114,8 @@ func selectCommand(all *commandTree, name string) any {
 	return all
 }
 
-// checkNames rejects empty names and ids, as they result from unset variables. An empty id would be
-// the beginning of every id.
+// checkNames rejects empty names and ids, which result from unset variables. An empty id would
+// match the beginning of every id.
 func checkNames(command *kong.Context) error {
 	for _, p := range command.Path {
 		v := p.Positional

@@ -15,7 +15,7 @@ func PublicWords() []string {
 	return commandWords(newParser(e, newCommandTree(e)).Model.Node)
 }
 
-// commandWords returns the lines of a command and of those below it.
+// commandWords returns the lines of a command and of its subcommands.
 func commandWords(n *kong.Node) []string {
 	var lines []string
 	name := n.FullPath()

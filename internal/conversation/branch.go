@@ -13,26 +13,26 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Branch is a part of a function whose steps follow one another. Only one goroutine may use it at a
-// time.
+// Branch is a part of a function whose steps follow one another. Only one goroutine may use a
+// branch at a time.
 type Branch struct {
 	c       *Conversation
 	ctx     context.Context
 	cancel  context.CancelFunc // nil for the main branch
-	path    string             // prefix of the names of its steps: "" or a path that ends with a slash
-	history []*Step            // its recorded steps
-	at      int                // number of those that were asked for
+	path    string             // prefix of the names of its steps; "" or ends with "/"
+	history []*Step            // recorded steps of the branch
+	at      int                // number of recorded steps that the branch has asked for
 	uses    map[string]int
-	group   *group // the branches that were started with it; nil for the main branch
+	group   *group // branches that were started together with this one; nil for the main branch
 	output  *branchOutput
 
-	// written with the mutex of the conversation
-	last     int  // index of the last result that it got; -1 if none
-	spent    bool // it lost its race, so it only repeats its recorded steps
-	blocked  bool // it waits
-	busy     bool // it carries out a step
-	returned bool // its function has returned
-	ended    bool // its goroutine has ended
+	// the mutex of the conversation guards writes of the following fields
+	last     int  // index of the last result that the branch got; -1 if none
+	spent    bool // whether the branch lost its race, so that it only repeats its recorded steps
+	blocked  bool // whether the branch waits
+	busy     bool // whether the branch carries out a step
+	returned bool // whether the function of the branch has returned
+	ended    bool // whether the goroutine of the branch has ended
 	until    func() bool
 	woken    chan struct{}
 }
@@ -55,7 +55,7 @@ func (b *Branch) Context() context.Context { return b.ctx }
 // Conversation returns the conversation of the branch.
 func (b *Branch) Conversation() *Conversation { return b.c }
 
-// IsReplaying reports whether the branch still gets results from the history.
+// IsReplaying reports whether the next step of the branch has a recorded result.
 func (b *Branch) IsReplaying() bool { return b.at < len(b.history) }
 
 func numberedName(name string, use int) string {
@@ -65,7 +65,7 @@ func numberedName(name string, use int) string {
 	return name + "#" + strconv.Itoa(use)
 }
 
-// checkName panics for a name that a step cannot have: that is an error of the program.
+// checkName panics for an invalid name of a step, because such a name is an error of the program.
 func checkName(name string) {
 	if name == "" || strings.ContainsAny(name, "/#") || name[0] == '~' {
 		panic(fmt.Sprintf("durable: a step cannot have the name %q: write a name without / and #, and without ~ in front", name))
@@ -85,23 +85,23 @@ func (b *Branch) endGoroutine() {
 	runtime.Goexit()
 }
 
-// checkGoing ends the goroutine of the branch if it must stop.
+// checkGoing ends the goroutine of the branch if the branch must stop.
 func (b *Branch) checkGoing() {
 	if b.ctx.Err() != nil {
 		b.endGoroutine()
 	}
 }
 
-// checkFunction ends the goroutine of the branch if the whole function must stop. A branch that was
-// canceled goes on: the result of its last step is recorded, and that step may register an undo.
+// checkFunction ends the goroutine of the branch if the whole function must stop. A canceled branch
+// continues, because the result of its last step is recorded, and may be followed by an undo.
 func (b *Branch) checkFunction() {
 	if b.c.ctx.Err() != nil {
 		b.endGoroutine()
 	}
 }
 
-// takeStep begins a step. It returns the recorded step, or the new one without a result. It holds
-// the function if the history has another step here.
+// takeStep begins a step. It returns the recorded step, or s without a result. If another step is
+// recorded at this point, the function is held.
 func (b *Branch) takeStep(s *Step) (_ *Step, recorded bool) {
 	if s.Kind != Undo && b.isAtEnd() && (b.c.undoes || b.isSpent()) {
 		b.endGoroutine()
@@ -124,15 +124,15 @@ func (b *Branch) takeStep(s *Step) (_ *Step, recorded bool) {
 	return was, true
 }
 
-// noteResult notes which result of the function the branch has got last.
+// noteResult stores the index of the last result that the branch has got.
 func (b *Branch) noteResult(s *Step) {
 	b.c.mu.Lock()
 	defer b.c.mu.Unlock()
 	b.last = s.index
 }
 
-// isAtEnd reports whether the branch has repeated its recorded steps, except those that undo. A
-// branch inside another one whose work was undone never goes on.
+// isAtEnd reports whether the branch has repeated its recorded steps, except compensations. An
+// inner branch whose work was undone stays at its end.
 func (b *Branch) isAtEnd() bool {
 	if b.at == len(b.history) {
 		return true
@@ -161,17 +161,17 @@ type Work = func(ctx context.Context) (json.RawMessage, error)
 // Options are the options of a step.
 type Options struct {
 	Retries int           // number of further tries after a failure
-	Pause   time.Duration // pause before the first of them; each further one is twice as long
-	Timeout time.Duration // of each try; 0 if unlimited
-	Hash    string        // hash of the input; "" for none
-	Within  time.Duration // of a wait; 0 if unlimited
-	Over    string        // how the job of a call travels; "" for push
-	Name    string        // name of a call; "" for that of its service
+	Pause   time.Duration // pause before the first retry; doubled for each further retry
+	Timeout time.Duration // time limit of each try; 0 means unlimited
+	Hash    string        // hash of the input; "" means none
+	Within  time.Duration // time limit of a wait; 0 means unlimited
+	Over    string        // transport of a call's job; "" means push
+	Name    string        // name of a call; "" means the name of its service
 
-	Question *Question // of a decision; nil for none
+	Question *Question // question of a decision; nil means none
 }
 
-// SetQuestion returns the question of the options, which it creates if there is none.
+// SetQuestion returns the question of the options, and creates a missing one.
 func (o *Options) SetQuestion() *Question {
 	if o.Question == nil {
 		o.Question = &Question{}
@@ -225,7 +225,7 @@ func (b *Branch) carryOut(s *Step, o Options, run Work) {
 		b.noteTry(s)
 		out, err := tryOnce(ctx, o.Timeout, run)
 		if b.ctx.Err() != nil && err != nil {
-			b.endGoroutine() // the step failed because it was cut off
+			b.endGoroutine() // the step failed because its context was canceled
 		}
 		if err == nil {
 			b.checkFunction()
@@ -274,7 +274,7 @@ func textOf(err error) string {
 	return "failed"
 }
 
-// sleepFor returns false if the context ends first.
+// sleepFor returns true after the pause, and false if the context ends first.
 func sleepFor(ctx context.Context, pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -286,20 +286,20 @@ func sleepFor(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// Error is the error of a step, as the function gets it: the same now and in a replay.
+// Error is the error of a step as returned to the function, equal in every replay.
 type Error struct {
 	Step    string
 	Text    string
-	Details json.RawMessage // details that the step gave with its error; nil if none
-	Waited  bool            // it is a wait whose time is over
+	Details json.RawMessage // details that the step added to its error; nil means none
+	Waited  bool            // whether a wait has exceeded its time limit
 }
 
 func (e *Error) Error() string { return "step " + e.Step + ": " + e.Text }
 
-// Is reports whether the step is a wait whose time is over, for ErrTimeout.
+// Is reports whether the error is a wait that exceeded its time limit, for ErrTimeout.
 func (e *Error) Is(target error) bool { return target == ErrTimeout && e.Waited }
 
-// ErrTimeout is the error of a wait whose time is over.
+// ErrTimeout is the error of a wait that exceeded its time limit.
 var ErrTimeout = errors.New("the time of the wait is over")
 
 func (s *Step) stepError() error {

@@ -13,30 +13,30 @@ import (
 // conversation guards it.
 type branching struct {
 	live     map[*Branch]bool
-	running  int       // branches that neither wait nor have ended
+	running  int       // number of branches that neither wait nor have ended
 	watchers []*Branch // branches that wait for others
-	waits    []*Wait   // waits without an end, in the order in which they were asked for
-	unsent   []*Wait   // those that the engine does not know
+	waits    []*Wait   // waits that have not ended, in the order of their begin
+	unsent   []*Wait   // waits that the engine does not know yet
 	sending  *time.Timer
-	gaveUp   bool          // the function was given up, until Resume
-	replays  bool          // the function began with a history
-	repeated chan struct{} // closed when no branch repeats steps; nil if nothing waits for that
-	idle     chan struct{} // closed when no branch runs; nil if nothing waits for that
+	gaveUp   bool          // whether the function was given up and not resumed since
+	replays  bool          // whether the function began with a history
+	repeated chan struct{} // closed when no branch repeats steps; nil without a waiter
+	idle     chan struct{} // closed when no branch runs; nil without a waiter
 }
 
-// group is a number of branches that one branch has started.
+// group is a number of branches that were started together by one branch.
 type group struct {
 	parent   *Branch
 	path     func(i int) string
 	run      func(i int, b *Branch)
 	size     int
-	branches []*Branch // those that have started, by number
-	left     int       // number of those that have not ended
-	returned int       // number of those whose function has returned
-	winner   int       // the only one that may go on behind its history; -1 if all may
+	branches []*Branch // started branches, by number
+	left     int       // number of branches that have not ended
+	returned int       // number of branches whose function has returned
+	winner   int       // the only branch that may continue after its history; -1 means all
 }
 
-// Promise is a branch that was started by Go.
+// Promise is a branch that was started by Branch.Go.
 type Promise struct{ g *group }
 
 // Go starts a branch.
@@ -48,7 +48,7 @@ func (b *Branch) Go(name string, run func(b *Branch)) *Promise {
 	return &Promise{g}
 }
 
-// Await returns when the branch of the promise has returned. Any branch may await it.
+// Await returns when the branch of the promise has returned. Any branch may call it.
 func (p *Promise) Await(b *Branch) { b.awaitGroup(p.g) }
 
 // Each calls a function in n branches, in at most atOnce of them at a time, and returns when all
@@ -59,9 +59,9 @@ func (b *Branch) Each(name string, n, atOnce int, run func(i int, b *Branch)) {
 	b.awaitGroup(g)
 }
 
-// Race calls a function in n branches and returns the number of the one that wins: that whose last
-// result was recorded first, of those that have returned. The others are canceled, and their waits
-// are withdrawn.
+// Race calls a function in n branches and returns the number of the winner: the returned branch
+// whose last result was recorded first. The other branches are canceled, and their waits are
+// withdrawn.
 func (b *Branch) Race(name string, n int, run func(i int, b *Branch)) (winner int) {
 	checkName(name)
 	s := &Step{Name: b.path + name, Use: b.useOf(name), Kind: Race}
@@ -101,7 +101,7 @@ func (b *Branch) repeatRace(g *group, s *Step) (winner int) {
 	return winner
 }
 
-// placeOf returns the name of a group of branches. The nth use of a name is another group.
+// placeOf returns the name of a group of branches. Each further use of a name gets a number.
 func (b *Branch) placeOf(name string) string {
 	checkName(name)
 	return numberedName(name, b.useOf(name))
@@ -122,8 +122,8 @@ func (g *group) startBranches(n int) {
 	}
 }
 
-// startNext starts the next branch, if there is one. The branches of a branch that was canceled do
-// not start. The caller holds the mutex.
+// startNext starts the next branch of the group, unless the parent branch was canceled. The caller
+// holds the mutex.
 func (g *group) startNext() {
 	for len(g.branches) < g.size {
 		i := len(g.branches)
@@ -144,7 +144,7 @@ func (g *group) startNext() {
 	}
 }
 
-// isRepeating reports whether a branch of the group, or one inside it, still repeats its recorded
+// isRepeating reports whether a branch of the group, or an inner branch, still repeats its recorded
 // steps. The caller holds the mutex.
 func (g *group) isRepeating() bool {
 	return slices.ContainsFunc(g.branches, func(b *Branch) bool { return b.spent && g.parent.c.isGoing(b.path) })
@@ -161,9 +161,9 @@ func (c *Conversation) isGoing(path string) bool {
 	return false
 }
 
-// findWinner returns the number of the branch that wins, or -1 if that is not certain. A branch
-// with an earlier result that is about to ask for its next step may still return. The caller holds
-// the mutex.
+// findWinner returns the number of the winning branch, or -1 if the winner is not certain yet. A
+// branch with an earlier result that is about to ask for its next step may still return. The caller
+// holds the mutex.
 func (g *group) findWinner() int {
 	winner := -1
 	for i, b := range g.branches {
@@ -199,13 +199,13 @@ func (c *Conversation) startBranch(b *Branch, run func()) {
 	}
 	c.live[b] = true
 	c.running++
-	go func() { // it ends with its function, at the latest when that asks for its next step
+	go func() { // ends with its function, at the latest when the function asks for its next step
 		defer c.exitBranch(b)
 		run()
 	}()
 }
 
-// exitBranch ends a branch whose goroutine ends, and the branches that it has started.
+// exitBranch ends a branch whose goroutine ends, and the branches started by the branch.
 func (c *Conversation) exitBranch(b *Branch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,8 +246,8 @@ func (c *Conversation) forgetWaits(which func(w *Wait) bool) {
 	c.unsent = slices.DeleteFunc(c.unsent, which)
 }
 
-// repeatBranches returns when the branches of a function that has ended have repeated their
-// recorded steps, behind which they end. A function without such steps has none to repeat.
+// repeatBranches returns when all branches of an ended function have repeated their recorded steps,
+// and ended after them. It returns at once if no branch has recorded steps.
 func (c *Conversation) repeatBranches() {
 	c.mu.Lock()
 	for b := range c.live {
@@ -271,11 +271,11 @@ func (c *Conversation) repeatBranches() {
 	}
 }
 
-// repeatGrace is how long a branch may take to repeat its steps when the function has ended. One
-// that waits between its steps for the end of its context is canceled then.
+// repeatGrace is the time that branches may take to repeat their steps when the function has ended.
+// After this time their contexts are canceled.
 const repeatGrace = 5 * time.Second
 
-// stopBranches cancels all branches of a function that has ended, and returns when none runs.
+// stopBranches cancels all branches of an ended function, and returns when no branch runs.
 func (c *Conversation) stopBranches() {
 	c.mu.Lock()
 	c.cancelBranches("")
@@ -332,14 +332,14 @@ func (b *Branch) setBusy(busy bool) {
 }
 
 // noteChange wakes the branches whose condition holds. If no branch runs, the function only waits,
-// or has been repeated up to the end of its history. The caller holds the mutex.
+// or has repeated its whole history. The caller holds the mutex.
 func (c *Conversation) noteChange() {
 	for i := 0; i < len(c.watchers); i++ {
 		if b := c.watchers[i]; b.until() {
 			c.watchers = slices.Delete(c.watchers, i, i+1)
 			c.unblockBranch(b)
 			close(b.woken)
-			i = -1 // it may have changed the condition of another one
+			i = -1 // the branch may have changed the condition of another branch
 		}
 	}
 	if c.repeated != nil && !c.isGoing("") {
@@ -362,7 +362,7 @@ func (c *Conversation) noteChange() {
 	}
 }
 
-// Recover calls the function of a branch. A panic becomes its error.
+// Recover calls the function of a branch. A panic becomes the returned error.
 func Recover(run func() error) error {
 	_, err, _ := callRecovering(func() (json.RawMessage, error) { return nil, run() })
 	return err

@@ -38,10 +38,10 @@ type Kind string
 const (
 	Do      Kind = "do"      // calls a function
 	Now     Kind = "now"     // reads the clock
-	Version Kind = "version" // chooses between ways of the code
+	Version Kind = "version" // chooses between versions of the code
 	Undo    Kind = "undo"    // undoes an earlier step
-	Race    Kind = "race"    // chooses the branch that goes on
-	Set     Kind = "set"     // sets a value that others can read
+	Race    Kind = "race"    // records the winner of a race
+	Set     Kind = "set"     // sets a value that clients can read
 
 	Sleep    Kind = "sleep"    // waits for a time
 	Retry    Kind = "retry"    // waits for the next try of a failed step
@@ -52,21 +52,21 @@ const (
 
 // Step is a step with its result.
 type Step struct {
-	Name string // with the path of its branch in front
-	Use  int    // number of steps that had this name before it, plus one
+	Name string // name with the path of its branch as the prefix
+	Use  int    // number of this use of the name, from 1
 	Kind Kind
-	Hash string // hash of its input; "" if it records none
+	Hash string // hash of the input; "" if none was recorded
 
 	Output             json.RawMessage
 	Error              string
 	Details            json.RawMessage // details of the error
 	Tries              int
-	StartedAt, EndedAt int64 // Unix milliseconds; the end is set in a history
+	StartedAt, EndedAt int64 // Unix milliseconds; EndedAt is set only in a history
 
-	index int // number of steps recorded before it, as far as the function knows
+	index int // number of steps recorded before this one, as far as the function knows
 }
 
-// Place returns the name of the step as users see it.
+// Place returns the name of the step as shown to users.
 func (s *Step) Place() string {
 	if s.Use < 2 {
 		return s.Name
@@ -76,18 +76,19 @@ func (s *Step) Place() string {
 
 // Errors of a Host.
 var (
-	// ErrOver means that nothing waits for the function any longer, or that another carrier has it.
+	// ErrOver means that no task waits for the function any longer, or that another carrier has the
+	// job.
 	ErrOver = errors.New("the function is no longer needed here")
-	// ErrPaused means that the results are stored, but the function must stop at this step.
+	// ErrPaused means that the results were stored, but the function must stop at this step.
 	ErrPaused = errors.New("the task is paused")
 )
 
 // Host is the engine's side of a conversation.
 type Host interface {
-	// Record returns when the results are stored and the waits have begun. Its error is ErrOver,
-	// ErrPaused, or the reason why that can never be.
+	// Record returns when the results are stored and the waits have begun. The error is ErrOver,
+	// ErrPaused, or the permanent reason why they cannot be stored.
 	Record(ctx context.Context, steps []*Step, waits []*Wait) error
-	// Listen sets the function that gets the ends of waits while other branches go on.
+	// Listen sets the function that receives the ends of waits while other branches run.
 	Listen(end func(Step))
 	// Now returns the engine's time.
 	Now() time.Time
@@ -95,13 +96,13 @@ type Host interface {
 
 // Outcome describes how a function ended or stopped.
 type Outcome struct {
-	Output   json.RawMessage // of the function, or its next input
-	Restarts bool            // it begins anew
+	Output   json.RawMessage // output of the function, or its next input
+	Restarts bool            // whether the function begins anew
 	Err      error           // error of the function
 	Fatal    error           // why a result cannot be stored
-	Over     bool            // nothing may be reported
-	Held     string          // why it stopped although its task goes on; "" if it did not
-	// waits of the function, when it only waits; see Resume
+	Over     bool            // whether the outcome must not be reported
+	Held     string          // why the function stopped although its task continues; "" otherwise
+	// waits of a function that only waits; see Resume
 	Waits []*Wait
 	// recorded steps that the function did not ask for
 	Unasked []string
@@ -118,19 +119,19 @@ type Conversation struct {
 	replace   func(s *Step) Work  // see ReplaceWork; may be nil
 	pause     func(time.Duration) // see ReplaceWork; may be nil
 	nextInput json.RawMessage     // input of the restart that the main branch has asked for
-	warm      time.Duration       // the maximum pause between tries that the function is not given up for
+	warm      time.Duration       // maximum pause between tries with the function in memory
 
-	ended  chan Outcome  // gets the outcome when the function returns
-	rested chan struct{} // gets a value when the function only waits
+	ended  chan Outcome  // receives the outcome when the function returns
+	rested chan struct{} // receives a value when the function only waits
 
 	mu        sync.Mutex
 	stored    int          // number of recorded steps that the function knows
-	gathering *resultBatch // results that wait to be stored
-	storing   bool         // a batch is being stored
+	gathering *resultBatch // results that are not being stored yet
+	storing   bool         // whether a batch is being stored
 	stopped   *Outcome
 	stop      chan struct{} // closed when stopped is set
-	undoes    bool          // the function is called to undo its work
-	unwound   chan struct{} // closed when the function has reached the end of its history and undoes
+	undoes    bool          // whether the function is called to undo its work
+	unwound   chan struct{} // closed when the function has repeated its history and undoes
 	unwinds   sync.Once
 	end       context.CancelCauseFunc
 	histories map[string][]*Step // recorded steps of branches that have not begun, by path
@@ -145,12 +146,12 @@ type resultBatch struct {
 	stored chan struct{}
 }
 
-// New returns the conversation of a job. history holds the recorded steps in their order. Pauses up
-// to warm between the tries of a step are waited for; in longer ones the function is given up.
+// New returns the conversation of a job. history holds the recorded steps in their order. During
+// pauses between tries up to warm, the function stays in memory; for longer pauses it is given up.
 func New(ctx context.Context, j job.Job, history []Step, host Host, warm time.Duration) *Conversation {
 	c := &Conversation{job: j, host: host, warm: warm, stop: make(chan struct{}), unwound: make(chan struct{}),
 		ended: make(chan Outcome, 1), rested: make(chan struct{}, 1), stored: len(history)}
-	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx)) // it outlives the first job; see awaitOutcome
+	c.ctx, c.end = context.WithCancelCause(context.WithoutCancel(ctx)) // see awaitOutcome
 	if len(history) > 0 {
 		c.replays, c.histories = true, map[string][]*Step{}
 		for i := range history {
@@ -169,15 +170,15 @@ func (c *Conversation) Main() *Branch { return c.main }
 // Job returns the job of the function.
 func (c *Conversation) Job() job.Job { return c.job }
 
-// ReplaceWork sets the function that replaces the work of steps, for tests. It returns nil for a
-// step that keeps its own. pause replaces the pauses between the tries of undos. It must be called
-// before Run.
+// ReplaceWork sets the function that replaces the work of steps, for tests. with returns nil for a
+// step that keeps its own work. pause replaces the pauses between the tries of undos. ReplaceWork
+// must be called before Run.
 func (c *Conversation) ReplaceWork(with func(s *Step) Work, pause func(time.Duration)) {
 	c.replace, c.pause = with, pause
 }
 
 // Undo makes the function only repeat its recorded steps, and then undo them. The outcome is
-// ErrCanceled. It must be called before Run.
+// ErrCanceled. Undo must be called before Run.
 func (c *Conversation) Undo() { c.undoes = true }
 
 // ErrCanceled is the error of a function whose task was canceled.
@@ -213,7 +214,7 @@ func (c *Conversation) awaitOutcome(ctx context.Context) Outcome {
 			continue
 		case o = <-c.ended:
 			if stopped := c.stopReason(); stopped != nil {
-				o = *stopped // in another branch, at the same time
+				o = *stopped // another branch stopped the function at the same time
 				break
 			}
 			if c.undoes {
@@ -227,7 +228,7 @@ func (c *Conversation) awaitOutcome(ctx context.Context) Outcome {
 			o.Unasked, o.Cut = c.unaskedSteps(), cut
 		case <-c.unwound:
 			if stopped := c.stopReason(); stopped != nil {
-				o = *stopped // its code does not fit the history, so it is not undone
+				o = *stopped // the code does not fit the history, so nothing is undone
 				break
 			}
 			o = c.undoAfter(Outcome{Err: ErrCanceled})
@@ -241,8 +242,8 @@ func (c *Conversation) awaitOutcome(ctx context.Context) Outcome {
 	}
 }
 
-// cutBranches returns the paths of the branches that were canceled, or are because the function has
-// ended.
+// cutBranches returns the paths of the canceled branches, including the branches canceled by the
+// function's end.
 func (c *Conversation) cutBranches() (paths []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -288,14 +289,14 @@ func (c *Conversation) stopFunction(o Outcome) {
 	}
 }
 
-// stopReason returns why the function must stop; nil if it need not.
+// stopReason returns why the function must stop, or nil.
 func (c *Conversation) stopReason() *Outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stopped
 }
 
-// recordResult returns when a result is stored, together with those that ended meanwhile.
+// recordResult returns when a result is stored, together with other results that ended meanwhile.
 func (b *Branch) recordResult(s *Step) {
 	c := b.c
 	c.mu.Lock()
@@ -324,8 +325,8 @@ func (b *Branch) recordResult(s *Step) {
 // once.
 const maxBatch = 256
 
-// storeBatch stores a batch, and begins waits that have not begun. If more results have gathered
-// meanwhile, another goroutine stores those.
+// storeBatch stores a batch of results, and begins pending waits. Another goroutine stores the
+// results that have gathered meanwhile.
 func (c *Conversation) storeBatch(b *resultBatch) {
 	c.mu.Lock()
 	n := min(len(c.unsent), maxBatch)
@@ -348,7 +349,7 @@ func (c *Conversation) storeBatch(b *resultBatch) {
 	case err == nil:
 		close(b.stored)
 		c.mu.Lock()
-		c.noteChange() // the function may have waited for this only
+		c.noteChange() // the function may have waited only for this batch
 		c.mu.Unlock()
 	case errors.Is(err, ErrOver):
 		c.haltFunction(Outcome{Over: true})
@@ -377,7 +378,7 @@ func (c *Conversation) storeSome(steps []*Step, waits []*Wait) error {
 	if err == nil || errors.Is(err, ErrOver) || errors.Is(err, ErrPaused) {
 		return err
 	}
-	for _, s := range steps { // one of them cannot be stored, which is its error
+	for _, s := range steps { // one of the results cannot be stored, so each is stored alone
 		if err := c.storeAlone(s); err != nil {
 			return err
 		}
@@ -388,8 +389,8 @@ func (c *Conversation) storeSome(steps []*Step, waits []*Wait) error {
 	return nil
 }
 
-// storeAlone stores a result. If that is impossible, because it is too large, it stores that as the
-// error of the step.
+// storeAlone stores a result. If the result is too large, it stores this failure as the error of
+// the step.
 func (c *Conversation) storeAlone(s *Step) error {
 	err := c.host.Record(c.ctx, []*Step{s}, nil)
 	if err != nil && !errors.Is(err, ErrOver) && !errors.Is(err, ErrPaused) {
@@ -402,7 +403,7 @@ func (c *Conversation) storeAlone(s *Step) error {
 	return err
 }
 
-// countStored numbers steps that are stored now.
+// countStored numbers the steps that were just stored.
 func (c *Conversation) countStored(steps ...*Step) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

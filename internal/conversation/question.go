@@ -10,7 +10,7 @@ type Question struct {
 	Text      string
 	Form      json.RawMessage // JSON Schema of the answer; nil for an action
 	Show      []Shown
-	Assignees []string // people that should decide; others may, too
+	Assignees []string // people that should decide; other people may decide, too
 }
 
 // Shown is a value to show with its label.
@@ -19,8 +19,7 @@ type Shown struct {
 	Value json.RawMessage
 }
 
-// questionParams are the params of the question of an approval. It shows values that are params,
-// too.
+// questionParams are the params of an approval's question. Shown values may be params, too.
 type questionParams struct {
 	Text      string                     `json:"text,omitempty"`
 	Form      json.RawMessage            `json:"form,omitempty"`
@@ -29,7 +28,7 @@ type questionParams struct {
 	Values    map[string]json.RawMessage `json:"values,omitempty"`
 }
 
-// EncodeParams returns the question as the params of an approval; nil if there is none.
+// EncodeParams returns the question as the params of an approval; nil for a nil question.
 func (q *Question) EncodeParams() json.RawMessage {
 	if q == nil {
 		return nil
@@ -50,7 +49,7 @@ func (q *Question) EncodeParams() json.RawMessage {
 	return writeJSON(p)
 }
 
-// writeJSON returns the JSON of a value that always has one.
+// writeJSON returns the JSON of a value that can always be encoded.
 func writeJSON(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -15,7 +15,7 @@ type branchOutput struct {
 	try     int
 }
 
-// noteTry notes the try of a step that begins; nil means that the step has ended.
+// noteTry records the try of a step that begins; nil means that the step has ended.
 func (b *Branch) noteTry(s *Step) {
 	b.c.mu.Lock()
 	defer b.c.mu.Unlock()
@@ -25,8 +25,8 @@ func (b *Branch) noteTry(s *Step) {
 	}
 }
 
-// WriteValue writes a value to a stream of the task, for the step that the branch carries out.
-// Between steps it numbers the values, so that a function that is called again writes none twice.
+// WriteValue writes a value to a stream of the task, for the current step of the branch. Values
+// between steps are numbered, so that a repeated function writes no value twice.
 func (b *Branch) WriteValue(v job.StreamValue) error {
 	b.c.mu.Lock()
 	to := b.c.job.Streams()
@@ -55,8 +55,8 @@ func (b *Branch) countValue(v *job.StreamValue) int64 {
 	return b.output.written[v.Stream]
 }
 
-// streamSource returns the source of the values that the branch writes between its steps: the same
-// in every replay.
+// streamSource returns the source of the values that the branch writes between its steps. The
+// source is equal in every replay.
 func (b *Branch) streamSource() string {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, b.Key()) // a hash never fails

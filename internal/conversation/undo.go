@@ -10,14 +10,14 @@ import (
 // registeredUndo is a registered compensation.
 type registeredUndo struct {
 	branch *Branch
-	after  int // index of the last result that the branch had got
+	after  int // index of the branch's last result before the registration
 	name   string
 	o      Options
 	run    func(ctx context.Context) error
 }
 
-// Undo registers a compensation for the work so far. If the function fails, the
-// compensations run, newest first, each as a step.
+// Undo registers a compensation for the work so far. If the function fails, the compensations run
+// as steps, newest first.
 func (b *Branch) Undo(name string, o Options, run func(ctx context.Context) error) {
 	checkName(name)
 	b.checkFunction()
@@ -26,9 +26,9 @@ func (b *Branch) Undo(name string, o Options, run func(ctx context.Context) erro
 	b.c.undos = append(b.c.undos, registeredUndo{b, b.last, name, o, run})
 }
 
-// undoAfter calls the registered undos of a function that failed, newest first, when all of its
-// branches have stopped. It goes on after one that fails, and adds that to the error of the
-// function. A branch that has a recorded result or gets one may still register an undo.
+// undoAfter calls the registered undos of a failed function, newest first, when all of its branches
+// have stopped. A failed undo is added to the error of the function, and the next undo runs. A
+// branch that still gets a result may register an undo.
 func (c *Conversation) undoAfter(o Outcome) Outcome {
 	if o.Err == nil {
 		return o
@@ -46,7 +46,7 @@ func (c *Conversation) undoAfter(o Outcome) Outcome {
 		}
 	}
 	ended := make(chan error, 1)
-	go func() { // it ends as a branch does
+	go func() { // ends as a branch does
 		err := o.Err
 		for i := len(c.undos) - 1; i >= 0; i-- {
 			u := c.undos[i]
@@ -68,14 +68,14 @@ func (c *Conversation) undoAfter(o Outcome) Outcome {
 	}
 }
 
-// continueBranch returns a branch that goes on behind the results of one that has stopped.
+// continueBranch returns a branch that continues after the results of a stopped branch.
 func (b *Branch) continueBranch() *Branch {
 	b.c.mu.Lock()
 	defer b.c.mu.Unlock()
 	return &Branch{c: b.c, ctx: b.c.ctx, path: b.path, history: b.history, at: b.at, uses: b.uses, output: b.output, last: b.last}
 }
 
-// undoError is the error of a function whose work could not be undone either.
+// undoError is the error of a function whose work could not be undone.
 type undoError struct{ err, undo error }
 
 func (e *undoError) Error() string {

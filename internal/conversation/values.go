@@ -18,8 +18,8 @@ func (b *Branch) Now() (at time.Time, err error) {
 	return at, err
 }
 
-// Version records the newest version, or returns the recorded one. It returns the least version in
-// a history that was made before the call was written.
+// Version records the newest version, or returns the recorded one. If the history is older than the
+// call, it returns the least version.
 func (b *Branch) Version(name string, least, newest int) (int, error) {
 	if b.IsReplaying() {
 		if next := b.history[b.at]; next.Kind != Version || next.Name != b.path+name {
@@ -40,7 +40,7 @@ func (b *Branch) Version(name string, least, newest int) (int, error) {
 	return n, err
 }
 
-// Set records a value that others can read in the state of the task.
+// Set records a value that clients can read in the state of the task.
 func (b *Branch) Set(key string, value json.RawMessage) error {
 	_, err := b.doStep(Set, key, Options{}, func(context.Context) (json.RawMessage, error) { return value, nil })
 	return err
@@ -57,7 +57,7 @@ func (b *Branch) Restart(input json.RawMessage) {
 	runtime.Goexit()
 }
 
-// endWithRestart ends a function that begins anew, when its deferred calls have run.
+// endWithRestart ends a function that begins anew, after its deferred calls have run.
 func (b *Branch) endWithRestart() {
 	switch {
 	case b.c.nextInput == nil || b.c.undoes:
@@ -70,5 +70,6 @@ func (b *Branch) endWithRestart() {
 	}
 }
 
-// Key returns a text that identifies the branch among those of all tasks, the same in every replay.
+// Key returns a text that identifies the branch among the branches of all tasks, equal in every
+// replay.
 func (b *Branch) Key() string { return b.c.job.Key() + "/" + b.path }

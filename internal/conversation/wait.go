@@ -12,13 +12,14 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Wait is something outside that a function waits for. The engine records its end as a step.
+// Wait is an event outside the function for which the function waits. The engine records the end of
+// the wait as a step.
 type Wait struct {
-	Step                   // Tries and Error are those of the step that is tried again
+	Step                   // Tries and Error describe the step that is tried again
 	Key      string        // key of a signal or a decision
-	For      time.Duration // its duration, or its limit; 0 for none
-	Question *Question     // of a decision; nil for none
-	Job      *CalledJob    // of a call; nil for other waits
+	For      time.Duration // duration or time limit of the wait; 0 means none
+	Question *Question     // question of a decision; nil means none
+	Job      *CalledJob    // job of a call; nil for other waits
 	branch   *Branch
 	answered chan *Step
 }
@@ -26,12 +27,12 @@ type Wait struct {
 // CalledJob is the job that a call waits for.
 type CalledJob struct {
 	Service string
-	Flow    string // name of a flow to run instead, with an engine as the service; "" for none
-	Over    string // how it travels
+	Flow    string // name of a flow to run instead, with an engine as the service; "" means none
+	Over    string // transport of the job
 	Input   json.RawMessage
 	Retries int
 	Pause   time.Duration // as in Options
-	Timeout time.Duration // of each attempt; 0 if unlimited
+	Timeout time.Duration // time limit of each attempt; 0 means unlimited
 }
 
 // Call gives a job to the workers of a service and waits for its result, or returns the recorded
@@ -60,8 +61,8 @@ func (b *Branch) awaitJob(name string, o Options, j *CalledJob) (json.RawMessage
 // ToMillis converts a time to milliseconds, rounded up.
 func ToMillis(d time.Duration) int64 { return int64(math.Ceil(d.Seconds() * 1000)) }
 
-// Await waits for something outside, or returns the recorded end of that wait. In between the
-// function may be given up.
+// Await waits for an event outside the function, or returns the recorded end of the wait. Meanwhile
+// the function may be given up.
 func (b *Branch) Await(kind Kind, name, key string, o Options) (json.RawMessage, error) {
 	checkName(name)
 	s, recorded := b.takeStep(&Step{Name: b.path + name, Use: b.useOf(name), Kind: kind})
@@ -91,11 +92,11 @@ func (b *Branch) awaitStep(w *Wait) *Step {
 	}
 }
 
-// sendDelay is how long a function may take until it only waits, before its first waits begin apart
-// from that.
+// sendDelay is the delay before the first waits begin apart from the other branches. A function
+// that only waits by then is given up with all its waits.
 const sendDelay = 5 * time.Millisecond
 
-// sendWaits begins the waits of a function that goes on in other branches.
+// sendWaits begins the waits of a function whose other branches run.
 func (c *Conversation) sendWaits() {
 	c.mu.Lock()
 	c.sending = nil
@@ -116,7 +117,7 @@ func (c *Conversation) sendWaits() {
 	c.storeBatch(batch)
 }
 
-// giveUp returns the waits of a function that only waits, or nil if it goes on.
+// giveUp returns the waits of a function that only waits, or nil if another branch runs.
 func (c *Conversation) giveUp() []*Wait {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +133,7 @@ func (c *Conversation) giveUp() []*Wait {
 	return slices.Clone(c.waits)
 }
 
-// endWait goes on behind a wait that has ended while the function is with its carrier.
+// endWait continues after a wait that has ended while the function is with its carrier.
 func (c *Conversation) endWait(s Step) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +146,7 @@ func (c *Conversation) endWait(s Step) {
 	c.answerWait(c.waits[i], &s)
 }
 
-// answerWait gives a wait its end. The caller holds the mutex.
+// answerWait sets the end of a wait. The caller holds the mutex.
 func (c *Conversation) answerWait(w *Wait, s *Step) {
 	c.forgetWaits(func(other *Wait) bool { return other == w })
 	w.branch.last = s.index
@@ -180,8 +181,8 @@ func (b *Branch) skipRetries(s *Step) {
 	}
 }
 
-// CanResume reports whether a function that was given up fits a later history: only waits of it
-// have ended since.
+// CanResume reports whether a given-up function fits a later history: only its waits may have ended
+// since.
 func (c *Conversation) CanResume(history []Step) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,8 +222,8 @@ func (c *Conversation) endedWaits(history []Step) map[int]*Wait {
 	return ended
 }
 
-// Resume goes on behind the waits of a function that was given up and fits the history, in another
-// delivery of its job. It returns as Run does.
+// Resume continues a given-up function after its waits, in another delivery of its job. The
+// function must fit the history. Resume returns as Run does.
 func (c *Conversation) Resume(ctx context.Context, j job.Job, history []Step, host Host) Outcome {
 	c.mu.Lock()
 	c.job, c.host, c.gaveUp, c.stored = j, host, false, len(history)
@@ -236,5 +237,5 @@ func (c *Conversation) Resume(ctx context.Context, j job.Job, history []Step, ho
 	return c.awaitOutcome(ctx)
 }
 
-// Drop ends a function that was given up. Its deferred calls run.
+// Drop ends a given-up function. Its deferred calls run.
 func (c *Conversation) Drop() { c.end(ErrOver) }

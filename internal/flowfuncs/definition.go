@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Definition returns the definition of the flow that a function is. It declares the inputs of the
-// function's type. It fails if JSON cannot represent the types.
+// Definition returns the definition of a function's flow. It declares the inputs of the function's
+// type. It returns an error if JSON cannot represent the types.
 func Definition[In, Out any](name string) ([]byte, error) {
 	schema, err := job.InputSchema(reflect.TypeFor[In]())
 	if err == nil {

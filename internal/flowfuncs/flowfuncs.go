@@ -1,4 +1,4 @@
-// Package flowfuncs calls the functions of a program that are flows, for members and workers.
+// Package flowfuncs calls the durable functions of a program, for members and workers.
 //
 // A delivery of the job of a function is one call. Recorded steps are answered from the history of
 // the job. A function that only waits stays in memory for a while, so that its next delivery needs
@@ -21,17 +21,17 @@ import (
 	"github.com/troupe-engine/troupe/job"
 )
 
-// Func is a function that is a flow. It asks for its steps in the conversation.
+// Func is a durable function. It asks for its steps in the conversation.
 type Func = func(c *conversation.Conversation) (json.RawMessage, error)
 
-// Functions are the functions of a program that are flows, by name.
+// Functions are the durable functions of a program, by name.
 type Functions struct {
-	funcs   sync.Map // of Func, by name
-	running sync.Map // of chan struct{}, closed when the function has stopped; by job
+	funcs   sync.Map // values of type Func, by name
+	running sync.Map // values of type chan struct{}, by job; closed when the function has stopped
 	warm    *warmFlows
 }
 
-// New returns Functions without a function. A function that waits stays in memory for keepWarm.
+// New returns Functions without a function. A waiting function stays in memory for keepWarm.
 func New(keepWarm time.Duration) *Functions {
 	return &Functions{warm: &warmFlows{keep: keepWarm, functions: map[string]*warmFlow{}}}
 }
@@ -39,7 +39,7 @@ func New(keepWarm time.Duration) *Functions {
 // DropWaiting ends the functions that wait in memory.
 func (f *Functions) DropWaiting() { f.warm.dropAll() }
 
-// Register adds a function. A later one of the same name replaces it.
+// Register adds a function, and replaces an earlier function of the same name.
 func (f *Functions) Register(name string, fn Func) { f.funcs.Store(name, fn) }
 
 // Has reports whether there is a function of a name.
@@ -56,9 +56,9 @@ type Call struct {
 	done      func()
 }
 
-// Begin begins a call for a delivery of a job. It waits until an earlier call of the job has
-// stopped. Without a call it returns the reason why the function is held: this program does not
-// have it, and another version of the program may, or an earlier call does not stop.
+// Begin begins a call for a delivery of a job, after an earlier call of the job has stopped. If no
+// call is possible, held is the reason: the program lacks the function, or an earlier call does not
+// stop.
 func (f *Functions) Begin(ctx context.Context, name, job string) (c *Call, held string) {
 	found, ok := f.funcs.Load(name)
 	if !ok {
@@ -71,7 +71,7 @@ func (f *Functions) Begin(ctx context.Context, name, job string) (c *Call, held 
 	return &Call{f, found.(Func), job, done}, ""
 }
 
-// stopGrace is how long a function may take to stop before the next call of it is held.
+// stopGrace is the time that a call may take to stop before the next call of its job is held.
 const stopGrace = 10 * time.Second
 
 // awaitPrevious waits until an earlier call of the same job has stopped.
@@ -97,28 +97,28 @@ func (f *Functions) awaitPrevious(ctx context.Context, id string) (done func(), 
 // End ends the call. The next call of the job may begin.
 func (c *Call) End() { c.done() }
 
-// Delivery is what a carrier has got of the job of a function.
+// Delivery is a delivered job of a function.
 type Delivery struct {
 	Job    job.Job
 	Steps  []conversation.Step // recorded steps
-	Undoes bool                // the function is called to undo its work
+	Undoes bool                // whether the function is called to undo its work
 	Host   conversation.Host
 }
 
 // Result is the result of a call.
 type Result struct {
-	Output   json.RawMessage // of the function, or its next input
-	Restarts bool            // it begins anew
-	Error    string          // why the function has failed; "" if it has not
+	Output   json.RawMessage // output of the function, or its next input
+	Restarts bool            // whether the function begins anew
+	Error    string          // why the function has failed; "" if it succeeded
 	Details  json.RawMessage // details of the error
 	Fatal    bool            // the error is permanent
-	Over     bool            // nothing may be reported
-	Held     string          // why the function stopped although its task goes on; "" if it did not
+	Over     bool            // whether the result must not be reported
+	Held     string          // why the function stopped although its task continues; "" otherwise
 	Waits    []*conversation.Wait
 }
 
-// Run calls the function from its beginning, or goes on with the one that waits in memory. ctx
-// contains the job and ends when that is withdrawn.
+// Run calls the function from its beginning, or continues the function that waits in memory. ctx
+// contains the job and ends when the job is withdrawn.
 func (c *Call) Run(ctx context.Context, d Delivery) Result {
 	talk, o := c.runConversation(ctx, d)
 	if len(o.Waits) > 0 {
@@ -164,7 +164,7 @@ func resultOf(o conversation.Outcome) Result {
 	return Result{Output: o.Output}
 }
 
-// textOf returns the text of an error. An empty one would mean success.
+// textOf returns the text of an error. An empty text is replaced, because it would mean success.
 func textOf(err error) string {
 	if text := err.Error(); text != "" {
 		return text
@@ -172,7 +172,7 @@ func textOf(err error) string {
 	return "failed"
 }
 
-// detailsOf returns the details of an error, or of the failed step that it is about.
+// detailsOf returns the details of an error, or of the failed step in its chain.
 func detailsOf(err error) json.RawMessage {
 	var failed *conversation.Error
 	if details := job.DetailsOf(err); details != nil || !errors.As(err, &failed) {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/conversation"
 )
 
-// maxWarm is the maximum number of functions that wait in memory. When there are more, the one that
-// has waited longest is dropped.
+// maxWarm is the maximum number of functions that wait in memory. Beyond this number, the function
+// with the longest wait is dropped.
 const maxWarm = 1000
 
 // warmFlows keeps functions that wait in memory for a while, so that they need no replay. A mutex
@@ -17,8 +17,8 @@ type warmFlows struct {
 	keep time.Duration
 
 	mu        sync.Mutex
-	functions map[string]*warmFlow // by job
-	oldest    []*warmFlow          // in the order of their waits; may have entries that are gone
+	functions map[string]*warmFlow // waiting functions, by job
+	oldest    []*warmFlow          // in the order of the waits; may have stale entries
 }
 
 type warmFlow struct {
@@ -49,7 +49,7 @@ func (w *warmFlows) addFunction(job string, c *conversation.Conversation) {
 	w.trimOldest()
 }
 
-// takeFunction returns the function of a job and forgets it; nil if there is none.
+// takeFunction removes and returns the function of a job, or nil.
 func (w *warmFlows) takeFunction(job string) *conversation.Conversation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *warmFlows) takeFunction(job string) *conversation.Conversation {
 	return f.c
 }
 
-// dropFunction ends a function if it is still kept. The caller holds the mutex.
+// dropFunction ends a function that is still kept. The caller holds the mutex.
 func (w *warmFlows) dropFunction(f *warmFlow) {
 	if w.functions[f.job] == f {
 		f.drop.Stop()
@@ -73,7 +73,7 @@ func (w *warmFlows) dropFunction(f *warmFlow) {
 	w.trimOldest()
 }
 
-// trimOldest removes the entries at the front that are gone. The caller holds the mutex.
+// trimOldest removes the leading entries of dropped functions. The caller holds the mutex.
 func (w *warmFlows) trimOldest() {
 	for len(w.oldest) > 0 && w.functions[w.oldest[0].job] != w.oldest[0] {
 		w.oldest = w.oldest[1:]

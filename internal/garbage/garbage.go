@@ -22,7 +22,7 @@ const (
 	coarse = 10 // percent: smaller changes are not applied
 )
 
-// Bound bounds the garbage from now on: it adapts the GC percentage to the live heap after each
+// Bound bounds the garbage from now on, by adapting the GC percentage to the live heap after each
 // collection. If GOGC is set, it does nothing.
 func Bound() {
 	if os.Getenv("GOGC") != "" {

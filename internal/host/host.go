@@ -19,8 +19,8 @@ type Host struct {
 	Go func(func())
 	// Clock returns the time; nil means the real clock.
 	Clock Clock
-	// Park is called before a wait, with a function that reports whether it is over; nil means that
-	// waits simply block.
+	// Park is called before a wait, with a function that reports whether the wait is over; nil
+	// means that waits simply block.
 	Park func(over func() bool)
 }
 

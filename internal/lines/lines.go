@@ -23,7 +23,7 @@ import (
 
 // Streams of lines.
 const (
-	Log    = "log" // of handlers and of the system, about a job
+	Log    = "log" // lines of handlers and of the system, about a job
 	Stdout = "stdout"
 	Stderr = "stderr"
 )
@@ -125,7 +125,7 @@ func (b *Buffer) Add(list []Line) {
 	})
 }
 
-// changeLines calls do, which may add lines, and then calls Grown if it did.
+// changeLines calls do, which may add lines, and then Grown if lines were added.
 func (b *Buffer) changeLines(do func()) {
 	b.mu.Lock()
 	before := b.bytes + b.dropped

@@ -1,8 +1,4 @@
-// Package logids adds the ids of a context to log lines, so that code that logs with the context
-// need not know them.
-//
-// Promises: ids are computed only for lines that are written. Attributes of the line itself come
-// before those of the context.
+// idScope is a context with ids, nested in another context.
 package logids
 
 import (

@@ -41,7 +41,7 @@ type Bucket interface {
 // Object is an entry of a list.
 type Object struct {
 	Key     string
-	Version string // changes with every write; "" if unknown, then the object has to be read
+	Version string // changes with every write; "" if unknown, so that the object has to be read
 	Written time.Time
 }
 

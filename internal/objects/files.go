@@ -79,7 +79,7 @@ func RunFolder(run string) string { return "runs/" + run + "/" }
 // Forget deletes all files of a run.
 func Forget(ctx context.Context, b Bucket, run string) error {
 	if !isFolderName(run) {
-		return nil // no files were ever written for it
+		return nil // the run has no files
 	}
 	return b.Delete(ctx, RunFolder(run))
 }
@@ -89,8 +89,8 @@ func isFolderName(text string) bool {
 	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/\\\x00")
 }
 
-// WriteSpec writes the description of the work. An existing one stays, because it belongs to the
-// same attempt.
+// WriteSpec writes the description of the work. An existing description stays, because it belongs
+// to the same attempt.
 func WriteSpec(ctx context.Context, b Bucket, folder string, spec *Spec) error {
 	if !isFolderName(spec.Run) || !isFolderName(spec.Task) {
 		return fmt.Errorf("the ids %q and %q cannot be names of folders", spec.Run, spec.Task)
@@ -121,7 +121,7 @@ func CallOff(ctx context.Context, b Bucket, a *Attempt) error {
 	return Forget(ctx, b, a.Run) // the run was deleted concurrently
 }
 
-// hasFiles reports whether an attempt has files.
+// hasFiles reports whether files of an attempt exist.
 func (a *Attempt) hasFiles(ctx context.Context, b Bucket) (bool, error) {
 	_, err := b.Get(ctx, a.Folder+SpecFile, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -170,7 +170,7 @@ func (s *reportedStatus) heartbeatMark() string {
 	return hex.EncodeToString(hash[:16])
 }
 
-// beganAt returns the start time reported by the worker, or now if there is none.
+// beganAt returns the start time reported by the worker, or now if it reported none.
 func (s *reportedStatus) beganAt(now int64) int64 {
 	var at time.Time
 	if json.Unmarshal(s.StartedAt, &at) != nil || at.UnixMilli() <= 0 {

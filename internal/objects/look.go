@@ -62,12 +62,12 @@ func (s Seen) Unheard(since, now int64) Seen {
 // Verdict is the result of looking at an attempt.
 type Verdict struct {
 	Ended  bool
-	Said   bool            // the worker reported the end; false for a timeout
+	Said   bool            // whether the worker reported the end; false for a timeout
 	Output json.RawMessage // result of a successful attempt, or nil
 	Error  string          // error of a failed attempt
 	Again  time.Duration   // time until the next look
-	// BeganAt is the time when the worker began, by its own clock if it reports one; 0 if it has
-	// not begun.
+	// BeganAt is the time when the worker began, by the worker's own clock if it reports one; 0 if
+	// the work has not begun.
 	BeganAt int64
 	Seen    Seen
 }
@@ -84,7 +84,7 @@ type Direct struct{ Bucket }
 // maxStatus is the largest size of a status.
 const maxStatus = 1 << 20
 
-// Status reads a status. One that is too large counts as malformed.
+// Status reads a status. A status that is too large counts as malformed.
 func (d Direct) Status(ctx context.Context, key, _ string) ([]byte, string, bool, error) {
 	text, err := d.Get(ctx, key, maxStatus)
 	return text, "", true, err
@@ -143,8 +143,8 @@ func (a *Attempt) Output(ctx context.Context, b Bucket, most int) (Verdict, erro
 	return Verdict{Ended: true, Said: true, Output: text}, nil
 }
 
-// waitVerdict returns the verdict for an attempt that has not ended: it waits on, or a time limit
-// has passed.
+// waitVerdict returns the verdict for an attempt that has not ended: wait on, or fail because a
+// time limit has passed.
 func (a *Attempt) waitVerdict(seen Seen, now int64) Verdict {
 	from, limit, text := max(a.Since, seen.ChangedAt), a.StartMS, "job never started"
 	if seen.Beat != "" {

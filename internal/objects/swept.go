@@ -29,7 +29,7 @@ func Swept(ctx context.Context, b Bucket) (endedAt int64, err error) {
 	return s.EndedAt, err
 }
 
-// NoteSwept stores that time.
+// NoteSwept stores the end time up to which the files of ended tasks were deleted.
 func NoteSwept(ctx context.Context, b Bucket, endedAt int64) error {
 	text, err := json.Marshal(sweepMark{endedAt})
 	if err != nil {

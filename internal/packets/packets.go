@@ -48,7 +48,7 @@ func (m *messageReader) Read(p []byte) (int, error) {
 	}
 	n, err := io.ReadFull(m.ReadCloser, p[:headBytes])
 	if err == io.ErrUnexpectedEOF {
-		err = io.EOF // like the end of the body itself
+		err = io.EOF // as at the end of the body itself
 	}
 	if err != nil {
 		return n, err

@@ -20,7 +20,7 @@ type pendingValues struct {
 type pendingValue struct {
 	ref  Ref
 	text []byte
-	uses int // number of users that have not released it
+	uses int // number of users that have not released the value
 
 	writing sync.Mutex
 	written bool

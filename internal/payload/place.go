@@ -15,15 +15,15 @@ import (
 // together with the values.
 const ownerKey = "values-of"
 
-// ownerMark returns the content of that object. It is derived from the secret of the store and does
-// not reveal it.
+// ownerMark returns the content of the ownerKey object. It is derived from the secret of the store
+// and does not reveal it.
 func (s *Store) ownerMark() string {
 	mac := hmac.New(sha256.New, []byte(s.opts.Secret))
 	mac.Write([]byte("whose values these are"))
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// ErrAway is returned by Settle if the bucket does not answer.
+// ErrAway is the error of Settle if the bucket does not answer.
 var ErrAway = errors.New("whose values are there could not be read")
 
 // Settle verifies that the bucket at the given address holds this store's values. The argument

@@ -21,7 +21,7 @@ type Reader struct {
 	at    int64
 
 	seen     map[int]bool // parts whose hash has been verified
-	chunk    []byte       // chunk of a part, the last one read
+	chunk    []byte       // the chunk that was read last
 	chunkOf  int
 	chunkOff int
 }

@@ -96,7 +96,7 @@ func (s *Store) putObject(ctx context.Context, r *Ref, v []byte) error {
 }
 
 // KeepFields is like Keep, for params. It stores each large field of an object separately, so that
-// the other fields can be read without it.
+// the other fields can be read alone.
 func (s *Store) KeepFields(ctx context.Context, task string, params json.RawMessage) (json.RawMessage, error) {
 	if _, ok := s.asReference(params); ok || !s.Large(params) {
 		return params, nil
@@ -362,7 +362,7 @@ const (
 type patientKey struct{}
 
 // Patiently returns a context for callers that can wait long for a bucket that does not answer.
-// Jobs use it, because otherwise their work would be lost.
+// Jobs use this context, because otherwise their work would be lost.
 func (s *Store) Patiently(ctx context.Context) context.Context {
 	return context.WithValue(ctx, patientKey{}, true)
 }

@@ -14,9 +14,9 @@ import (
 type Facts struct {
 	Run, Flow, Step string // ids of the task, its flow and the node
 	Unit, Units     int
-	// number of units of each item; 0 if one, or if the units belong to no items
+	// number of units of each item; 0 if it is one, or if the units have no items
 	PerItem         int
-	Many            bool // the job is one of several units
+	Many            bool // whether the job is one of several units
 	Attempt         int
 	Task, Execution string // unique ids of the unit and of the attempt
 	Retries         int    // -1 if unknown

@@ -23,13 +23,13 @@ var (
 type outputParser struct {
 	maxOutput int  // largest size of an output in bytes
 	whole     bool // the whole standard output may be the output
-	loose     bool // only log a marked line that is not JSON
+	loose     bool // whether a marked line that is not JSON is only logged
 	out, err  lineSplitter
 
 	printed       bytes.Buffer // beginning of the standard output
 	truncated     bool         // printed is incomplete
 	output        json.RawMessage
-	marked        bool // a line marked an output, possibly one that is too large
+	marked        bool // whether a line marked an output, even if the output is too large
 	tooLarge      bool
 	markError     string          // error of the last marked line, if that is not an output
 	failure       json.RawMessage // from the last error line

@@ -12,7 +12,7 @@ import (
 )
 
 // libraryArgv returns the argv that calls a function of a shared library. The function runs in a
-// program of its own, so a crash ends only its own attempt. That program is our Python runner, or
+// program of its own, so a crash ends only its own attempt. The program is the Python runner, or
 // troupe-library if there is no Python.
 func (r *Runner) libraryArgv(ctx context.Context, p *flow.Program, root string) (argv []string, vars map[string]string, err error) {
 	file, err := resolveBelow(p.File, root)

@@ -27,8 +27,8 @@ func withoutShell(cmd child.Command, line string) child.Command {
 	return cmd
 }
 
-// plainWords returns the words of a line without special meaning to a shell. It returns none if any
-// character or the first word has one.
+// plainWords returns the words of a line that has no special meaning to a shell. It returns nil if
+// any character or the first word has such a meaning.
 func plainWords(line string) []string {
 	if strings.IndexFunc(line, func(r rune) bool { return !isPlainRune(r) }) >= 0 {
 		return nil
@@ -52,8 +52,8 @@ var shellWords = strings.Fields(
 	jobs kill let local logout mapfile nameref namespace newgrp nocorrect noglob popd print printf pushd pwd read readarray readonly repeat return
 	select set shift shopt source stop suspend test then time times trap true type typeset ulimit umask unalias unset until wait whence which while`)
 
-// onPath returns the program that a shell would start for a name; "" if only the shell can decide
-// that.
+// onPath returns the program that a shell would start for a name; "" if only a shell can resolve
+// the name.
 func onPath(name, dir, search string) string {
 	if strings.ContainsRune(name, '/') {
 		if !isStartable(filepath.Join(dir, name)) && !(filepath.IsAbs(name) && isStartable(name)) {

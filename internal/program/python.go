@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/child"
 )
 
-// pythonArgv returns the argv that calls a Python function with our runner. The interpreter is the
-// one named by the program, that of the root, or the default one.
+// pythonArgv returns the argv that calls a Python function with the Python runner. The interpreter
+// is named by the program or by its root; otherwise the default is used.
 func (r *Runner) pythonArgv(ctx context.Context, job *Job, root string) (argv []string, vars map[string]string, err error) {
 	dir, err := unpackedFolder()
 	if err != nil {

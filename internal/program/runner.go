@@ -45,7 +45,7 @@ type Runner struct {
 	env      []string
 	patience child.Patience
 	warmPool warmPool
-	// the real interpreter for a root and a command, where a version manager chooses it
+	// the real interpreter for a root and a command, if a version manager chooses it
 	pythons sync.Map
 }
 
@@ -67,7 +67,7 @@ type Job struct {
 	Program *flow.Program
 	Input   json.RawMessage
 	Facts   Facts
-	// Python only: return the parameter and result types of the file's functions, and call none of
+	// Python only: return the parameter and result types of the file's functions without calling
 	// them
 	Inspect bool
 	// Stdout and Stderr receive a copy of the output as it arrives.
@@ -150,7 +150,7 @@ func orDiscard(w io.Writer) io.Writer {
 }
 
 // runProcess returns when the program, its process group and its family have ended and all output
-// was read. A canceled program is asked to end, and killed after the grace period.
+// was read. A canceled program receives a termination signal, and is killed after the grace period.
 func (r *Runner) runProcess(ctx context.Context, path string, start func() (*child.Process, error),
 	grace time.Duration, to outputWriters) (pid int, err error) {
 	if ctx.Err() != nil {

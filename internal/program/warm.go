@@ -97,8 +97,8 @@ func warmGroupKey(cmd child.Command) string {
 	return strings.Join(parts, "\x00")
 }
 
-// takeForker returns an interpreter that can fork. It returns nil if none is available; then the
-// job starts without one.
+// takeForker returns an interpreter that can fork, or nil. After nil, the job starts a new
+// interpreter.
 func (h *warmPool) takeForker(ctx context.Context, cmd child.Command, want int) *child.Forker {
 	key := warmGroupKey(cmd)
 	for {
@@ -148,8 +148,8 @@ func (h *warmPool) groupFor(key string, cmd child.Command, want int) *warmGroup 
 	return f
 }
 
-// makeRoom closes groups until there is room for want more interpreters, the least recently used
-// first. It closes neither groups in use nor the asking one.
+// makeRoom closes the least recently used groups until there is room for want more interpreters. It
+// keeps groups in use, and the group that needs the room.
 func (h *warmPool) makeRoom(want int, asks *warmGroup) bool {
 	for {
 		all, oldest := want, ""
@@ -199,7 +199,7 @@ func (h *warmPool) closeUnused(key string, f *warmGroup) {
 	h.closeGroup(key)
 }
 
-// refillGroup replaces interpreters that have ended and starts missing ones.
+// refillGroup replaces ended interpreters and starts missing ones.
 func (h *warmPool) refillGroup(f *warmGroup) {
 	f.ready = slices.DeleteFunc(f.ready, func(z *child.Forker) bool {
 		select {
@@ -259,7 +259,7 @@ func (h *warmPool) close() {
 	h.work.Wait()
 }
 
-// startCommand forks a warm interpreter for a command if it has one, and otherwise starts the
+// startCommand forks a warm interpreter for a command if one is available, and otherwise starts the
 // command.
 func (r *Runner) startCommand(ctx context.Context, cmd, warm child.Command, want int) (*child.Process, error) {
 	for want > 0 {
@@ -272,7 +272,7 @@ func (r *Runner) startCommand(ctx context.Context, cmd, warm child.Command, want
 			return p, err
 		}
 		select {
-		case <-z.Gone(): // try another one
+		case <-z.Gone(): // try another interpreter
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

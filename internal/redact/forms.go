@@ -13,7 +13,7 @@ import (
 // in the text.
 type secretForms map[string]bool
 
-// addValue adds a value and all texts that would reveal it.
+// addValue adds a value and all its encoded forms that would reveal the value.
 func (f secretForms) addValue(v string) {
 	if v = strings.TrimRight(v, "\r\n"); len(v) < Least {
 		return

@@ -8,7 +8,7 @@ import (
 // secretText is a text to search for.
 type secretText struct {
 	bytes   string
-	canWrap bool // line breaks may occur anywhere in it
+	canWrap bool // line breaks may occur anywhere in the text
 }
 
 // textIndex finds texts by their first two bytes. Most pairs of bytes begin no text.
@@ -29,7 +29,7 @@ func newIndex(f secretForms) textIndex {
 		if wraps {
 			x.addText('\r', t)
 			x.addText('\n', t)
-			x.maxLength = max(x.maxLength, 3*len(bytes)) // if every byte is on a line of its own
+			x.maxLength = max(x.maxLength, 3*len(bytes)) // if every byte is on its own line
 		}
 	}
 	return x

@@ -26,7 +26,7 @@ func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
 const numberBytes = "+-.0123456789eE"
 
 // tokenLength returns the length of the token at the beginning of v: a string, a number, or the
-// text between them.
+// text up to the next token.
 func tokenLength(v []byte) int {
 	n := 1
 	switch {

@@ -62,8 +62,7 @@ func (r *Redactor) Bytes(b []byte) []byte {
 	return out.Bytes()
 }
 
-// Writer returns a Writer that masks the values and writes to the given writer. The caller has to
-// close it.
+// Writer returns a Writer that masks the values and writes to w. The caller has to close it.
 func (r *Redactor) Writer(to io.Writer) *Writer { return &Writer{r: r, to: to} }
 
 // Writer writes its input with the values masked.

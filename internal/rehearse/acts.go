@@ -69,7 +69,8 @@ func (r *player) performAct(a *Act) {
 }
 
 // isTooEarly reports whether an answer has to be deferred because a fault has delayed its step: in
-// reality people answer only when asked. Without faults it is a mistake of the test.
+// reality people answer only waiting steps. Without faults, an early answer is a mistake of the
+// test.
 func (r *player) isTooEarly(a *Act) bool {
 	switch a.Kind {
 	case ActApprove, ActReject, ActAnswer, ActComplete, ActFail, ActAppend:
@@ -187,7 +188,7 @@ func (r *player) noticeWaiting() {
 	})
 }
 
-// performDeferred performs deferred acts whose step is waiting now.
+// performDeferred performs the deferred acts of steps that wait now.
 func (r *player) performDeferred() {
 	for i := 0; i < len(r.deferredActs); i++ {
 		if a := r.deferredActs[i]; r.findWaiting(a.Target) != nil {

@@ -40,7 +40,7 @@ func (r *player) drawLateness(d time.Duration, while func() int64) (time.Duratio
 // anyWhile draws a delay of up to a day.
 func (r *player) anyWhile() int64 { return r.chance.rng.Int64N(int64(10) << r.chance.rng.IntN(24)) }
 
-// whileOfStory draws any delay, or one up to twice the length of the undisturbed story, so that
+// whileOfStory draws any delay, or a delay up to twice the length of the undisturbed story, so that
 // some results come later than all others.
 func (r *player) whileOfStory() int64 {
 	if r.Lasts > 0 && r.chance.rng.IntN(2) == 0 {
@@ -86,7 +86,7 @@ func (r *player) activeStep(a flow.Address) (found *flow.Step) {
 	return found
 }
 
-// eachActive calls f for all active steps, including those of inner scopes.
+// eachActive calls f for all active steps, including steps of inner scopes.
 func (r *player) eachActive(f func(*flow.Step)) {
 	if !r.state.Status.Ended() {
 		eachBelow(r.state.Active(), f)

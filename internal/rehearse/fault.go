@@ -102,7 +102,7 @@ type faultTarget struct {
 type faultSource struct {
 	rng          *rand.Rand // nil if only scheduled faults happen
 	kinds        Kinds
-	rates        map[FaultKind]int // in 1/1000
+	rates        map[FaultKind]int // in 1/1000, by kind
 	scheduled    map[faultTarget]time.Duration
 	restartsLeft int // number of member restarts left
 }

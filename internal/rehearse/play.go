@@ -31,8 +31,8 @@ type Answer struct {
 	Error  string // "" for success
 	Fatal  bool   // retries do not help
 	After  time.Duration
-	Silent bool  // it is never reported
-	Err    error // no answer exists, so the rehearsal cannot continue
+	Silent bool  // whether the call is never reported
+	Err    error // set if no answer exists, so that the rehearsal cannot continue
 }
 
 // Call is an attempt that a worker has begun.
@@ -45,7 +45,7 @@ type Call struct {
 	BeganAt    int           // number of journal events when it began
 	EndedAt    int           // number of journal events when its report was accepted
 	Over       bool
-	OK         bool // it succeeded
+	OK         bool // whether the call has succeeded
 	Deliveries int  // number of deliveries
 	Answer     Answer
 }
@@ -71,7 +71,7 @@ const (
 
 // Act is an event from outside: at a fixed time, or when a step is waiting.
 type Act struct {
-	ID      string        // its name in schedules
+	ID      string        // name of the act in schedules
 	At      time.Duration // time since the start, or since the step was entered if Waiting is set
 	Waiting string        // node, or key for which a step waits; "" for an act with a fixed time
 	// index of the wait, from 0; the last act with the same Waiting also serves later waits
@@ -98,10 +98,10 @@ type Story struct {
 	Events []flow.Event
 	Calls  []*Call
 	Done   []Done
-	Undone []*Act // acts whose time has not come
+	Undone []*Act // acts that were not performed before the end
 	Struck []Strike
 	Err    error // reason why it could not continue
-	Left   bool  // it stopped at Play.Until
+	Left   bool  // whether the story stopped at Play.Until
 }
 
 // Strike is a fault that happened.

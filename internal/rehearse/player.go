@@ -17,7 +17,7 @@ func Seed(p *Play, seed uint64) *Story { return playStory(p, newSeeded(seed, p.K
 // Under runs a play with the faults of a schedule, as far as their targets exist.
 func Under(p *Play, s Schedule) *Story { return playStory(p, newScheduled(s)) }
 
-// player runs one story.
+// player runs a single story.
 type player struct {
 	*Play
 	story        *Story
@@ -28,7 +28,7 @@ type player struct {
 	queue        timelineHeap
 	serial       int
 	decisions    int
-	memberLife   int // number of the member; the work carried by an earlier one is lost
+	memberLife   int // number of the member; work carried by an earlier member is lost
 	calls        map[flow.Address]*Call
 	reportsAt    map[flow.Address]int64 // report time of each claimed job; 0 if never
 	failedUnits  map[flow.Address]bool  // units that fail in all further attempts
@@ -174,8 +174,8 @@ func (r *player) queueAfter(d time.Duration, f func()) {
 	heap.Push(&r.queue, timelineEntry{at: r.env.Now + d.Milliseconds(), serial: r.serial, run: f})
 }
 
-// restartMember replaces the member. The new one knows only the journal and takes over the work of
-// the old one.
+// restartMember replaces the member. The new member knows only the journal, and takes over the work
+// of the old member.
 func (r *player) restartMember() {
 	r.memberLife++
 	r.env.Member = fmt.Sprint("member-", r.memberLife+1)

@@ -62,8 +62,8 @@ func (k *shrinker) dropFaults(n int) (done bool) {
 	return done
 }
 
-// shiftDeliveries moves faults of a later delivery to the one before, after the fault that caused
-// the redelivery was removed. It changes nothing else.
+// shiftDeliveries moves faults of a later delivery to the delivery before, after the fault that
+// caused the redelivery was removed. Other faults stay unchanged.
 func shiftDeliveries(s, gone Schedule) Schedule {
 	s = slices.Clone(s)
 	for _, g := range gone {
@@ -103,7 +103,8 @@ func smallerAmounts(by time.Duration) (all []time.Duration) {
 	return slices.Compact(all)
 }
 
-// compareAmounts sorts smaller amounts first; among amounts similar to by, rounder ones come first.
+// compareAmounts sorts smaller amounts first; among amounts similar to by, rounder amounts come
+// first.
 func compareAmounts(by time.Duration) func(a, b time.Duration) int {
 	weight := func(d time.Duration) time.Duration {
 		if d > by {

@@ -13,8 +13,8 @@ import (
 
 // Given holds the secrets of one attempt.
 type Given struct {
-	Vars  map[string]string // by the environment variable that holds the secret
-	Files map[string]File   // by the environment variable that holds the path
+	Vars  map[string]string // values by the environment variable that holds the secret
+	Files map[string]File   // files by the environment variable that holds the path
 	Hide  *redact.Redactor  // hides the secrets in output; nil if there are none
 }
 
@@ -24,7 +24,7 @@ type File struct {
 	Content []byte
 }
 
-// Give reads the current values of the secrets. It returns none if one of them is missing.
+// Give reads the current values of the secrets. It returns no values if a secret is missing.
 func (s *Store) Give(wanted map[string]flow.Secret) (*Given, error) {
 	g := &Given{Vars: map[string]string{}, Files: map[string]File{}}
 	var values []string
@@ -50,7 +50,7 @@ func (s *Store) Give(wanted map[string]flow.Secret) (*Given, error) {
 	return g, nil
 }
 
-// memory is a folder in memory, not on disk, where the system has one.
+// memory is a folder in memory, not on disk, if the system has such a folder.
 const memory = "/dev/shm"
 
 // Unpack writes the files into a folder that only this user can read, and adds variables with their

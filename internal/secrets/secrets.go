@@ -27,7 +27,7 @@ import (
 // Options lists the sources of secrets.
 type Options struct {
 	Env []string // names of variables; each is a secret of that name
-	// folder whose files are secrets, by file name; "" if none
+	// folder whose files are secrets, by file name; "" if there is none
 	Dir  string
 	More map[string]func() ([]byte, error) // functions that read further secrets, by name
 	// names of variables that all programs see in addition to the default ones; none of them is a

@@ -25,24 +25,24 @@ import (
 )
 
 const (
-	// gatherTime is how long a value waits for others to be stored with it.
+	// gatherTime is how long a value waits for other values to be stored in the same batch.
 	gatherTime = 50 * time.Millisecond
-	// batchBytes is the size of one batch, unless a single value is larger.
+	// batchBytes is the size of a batch, unless a single value is larger.
 	batchBytes = 256 << 10
 	// maxWaitingBytes is the size of the waiting values above which a writer waits.
 	maxWaitingBytes = 1 << 20
 	// perValue is the cost of a value in bytes, besides its JSON.
 	perValue = 32
-	// storeTime limits one try to store a batch, lastTime the last try of a job that must stop.
+	// storeTime limits a try to store a batch, and lastTime the last try of a job that must stop.
 	storeTime, lastTime = 30 * time.Second, 2 * time.Second
 	// firstPause and maxPause are the pauses between tries.
 	firstPause, maxPause = 100 * time.Millisecond, 5 * time.Second
 )
 
-// Write is a group of values of one stream.
+// Write is a group of consecutive values of one stream.
 type Write struct {
 	Stream, Source string
-	Number         int64 // of the last value, counted by its source from 1
+	Number         int64 // number of the last value, as counted by its source from 1
 	At             int64 // Unix milliseconds
 	Step           string
 	Try            int
@@ -55,14 +55,14 @@ type Write struct {
 type Store func(ctx context.Context, writes []Write) (refused []error, err error)
 
 // Buffer holds the values of one delivery of a job. It is a job.StreamSink. Most jobs write no
-// value, so everything else is made for the first one.
+// value, so the other fields are created with the first value.
 type Buffer struct {
 	ctx   context.Context // ends when the job must stop
 	store Store
 
 	mu      sync.Mutex
 	source  string
-	numbers map[string]int64 // number of values by stream, of those without a source
+	numbers map[string]int64 // by stream, the number of values without a source
 	waiting []waitingValue
 	bytes   int              // cost of waiting and of the batch that is being stored
 	added   int64            // number of values ever added
@@ -176,8 +176,8 @@ func (b *Buffer) joinRefusals() error {
 	return errors.Join(all...)
 }
 
-// Close stores the waiting values. Further ones are refused. It writes to the log of the job why
-// values were lost.
+// Close stores the waiting values, and refuses later ones. It writes the reason for lost values to
+// the log of the job.
 func (b *Buffer) Close(log io.Writer) {
 	b.mu.Lock()
 	b.closed = true
@@ -279,7 +279,7 @@ func (b *Buffer) sleepFor(pause time.Duration) bool {
 	}
 }
 
-// writesOf groups values by stream, source, step and try. It drops those of refused streams.
+// writesOf groups values by stream, source, step and try. It drops the values of refused streams.
 func (b *Buffer) writesOf(batch []waitingValue) (writes []Write) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package tenure lets the code that carries out a job ask whether its member still holds the lease.
-// A member that was suspended for too long does not: other members have its tasks by then, and its
+// Package tenure lets the code that carries out a job check whether its member still holds the
+// lease. A member loses the lease by a long suspension: then other members have its tasks, and its
 // work would be started twice.
 package tenure
 

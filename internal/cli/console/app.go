@@ -16,7 +16,7 @@ import (
 // Addition adds features to the members of a program, such as starters, trackers and buckets. It is
 // a pointer to a struct whose fields become flags of every member.
 type Addition interface {
-	// Extend changes a member's configuration according to the flags.
+	// Extend changes a member's configuration according to the flags of the addition.
 	Extend(cfg *troupe.Config) error
 }
 

@@ -31,8 +31,8 @@ var DurationMapper = kong.TypeMapper(reflect.TypeFor[time.Duration](),
 		return nil
 	}))
 
-// parseTime parses RFC 3339, the form of our tables, or a date. Without a zone it uses that of this
-// host.
+// parseTime parses RFC 3339, the form of printed tables, or a date. A time without a zone is in the
+// zone of this host.
 func parseTime(text string) (time.Time, bool) {
 	for _, layout := range []string{time.RFC3339, momentLayout, time.DateTime, time.DateOnly} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// JoinNode returns the name of a node with the scope that it is in.
+// JoinNode returns the name of a node, preceded by its scope.
 func JoinNode(scope, node string) string {
 	if scope == "" {
 		return node
@@ -22,7 +22,7 @@ func AddPrefix(before, s string) string {
 	return before + s
 }
 
-// FormatState returns a task's state, with additions that the word does not imply.
+// FormatState returns a task's state with details, for example that a running task is paused.
 func FormatState(t *wire.TaskSummary) string {
 	state := t.State + FormatFollowed(t.IgnoredErrors)
 	if t.Paused {
@@ -31,7 +31,7 @@ func FormatState(t *wire.TaskSummary) string {
 	return state
 }
 
-// FormatFollowed returns a note about failed steps after which a task went on.
+// FormatFollowed returns a note about failed steps after which a task continued.
 func FormatFollowed(errors int) string {
 	if errors == 0 {
 		return ""
@@ -39,7 +39,7 @@ func FormatFollowed(errors int) string {
 	return ", " + FormatCount(errors, "error") + " handled"
 }
 
-// FormatPlace formats a place: node, visit, unit and attempt, without the parts that are redundant.
+// FormatPlace formats a place as node, visit, unit and attempt, without redundant parts.
 func FormatPlace(p *wire.Place) string {
 	if p.Node == "" {
 		return p.Scope

@@ -68,7 +68,7 @@ func TruncateText(s string, n int) string {
 	return s
 }
 
-// Layouts of times for people, in their own zone and with its offset.
+// Layouts of times for people, in the time's own zone and with its offset.
 const (
 	momentLayout  = "2006-01-02 15:04:05Z07:00"
 	instantLayout = "2006-01-02 15:04:05.000Z07:00"

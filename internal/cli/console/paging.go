@@ -7,14 +7,15 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// PagingFlags selects the part of a list that is shown.
+// PagingFlags selects the printed part of a list.
 type PagingFlags struct {
 	Limit  int    `default:"50" help:"Maximum number of items (${default})."`
 	All    bool   `xor:"part" help:"List all items."`
 	Cursor string `xor:"part" help:"Cursor printed with the previous page."`
 }
 
-// ReadPage reads a part of a list. If more follows, its Next is the cursor to continue with.
+// ReadPage reads a part of a list. If more follows, the page's Next is the cursor for the next
+// part.
 func ReadPage[T any](f PagingFlags, read func(client.Paging) (*wire.Page[T], error)) (*wire.Page[T], error) {
 	if f.Limit < 1 {
 		return nil, NewUsageError("--limit %d: use at least 1, or --all", f.Limit)

@@ -48,7 +48,7 @@ func (r *RemoteFlags) NewClient() (*client.Client, error) {
 // PageSize is the largest page that servers return.
 const PageSize = 500
 
-// ReadAll reads a list up to a limit; 0 = all of it.
+// ReadAll reads a list up to a limit; limit 0 means the whole list.
 func ReadAll[T any](limit int, read func(client.Paging) (*wire.Page[T], error)) ([]T, error) {
 	size := PageSize
 	if limit > 0 {

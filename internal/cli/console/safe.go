@@ -12,9 +12,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Text from definitions and servers must not control the terminal: no escape sequences, no reversed
-// text, no lines that look like ours. So all output for people goes through a display, which passes
-// lines and tabs. Values that belong on one line are sanitized before that.
+// Text from definitions and servers must not control the terminal by escape sequences, reversed
+// text or forged lines. So all output for people goes through a display, which passes lines and
+// tabs. Values that belong on one line are sanitized before.
 
 // isUnsafe reports whether a character controls a terminal or the display of the text around it.
 func isUnsafe(r rune) bool {
@@ -44,11 +44,11 @@ func replaceUnsafe(r rune) rune {
 // SanitizeText makes untrusted text safe for a terminal, on one line.
 func SanitizeText(s string) string { return strings.Map(replaceUnsafe, s) }
 
-// outputWriter writes text for people. For a terminal it knows the width, and whether colors may be
-// used.
+// outputWriter writes text for people. For a terminal, it holds the width, and whether colors may
+// be used.
 type outputWriter struct {
 	io.Writer
-	width int // 0 = unlimited
+	width int // 0 means unlimited
 	color bool
 }
 
@@ -66,7 +66,7 @@ func NewDisplay(w io.Writer) outputWriter {
 	return d
 }
 
-// colors holds the colors of words for states.
+// colors holds the terminal color of each word for a state.
 var colors = map[string]string{
 	"completed": green, "ok": green, "online": green, "alive": green,
 	"failed": red, "error": red, "timeout": red, "offline": red, "gone": red,

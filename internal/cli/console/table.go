@@ -8,22 +8,22 @@ import (
 )
 
 // Table is a table with a header. On a narrow terminal its cells are cut, the widest first, and
-// columns are left out. Elsewhere everything is written.
+// spare columns are left out. Elsewhere the whole table is written.
 type Table struct {
 	Header []string
 	Rows   [][]string
-	Spare  []string // columns to leave out if there is no room, in this order
+	Spare  []string // columns that may be left out on a narrow terminal, in this order
 }
 
-// Minimal widths of cut cells. While spare columns can be left out, cells keep at least readable
-// characters, and after that cutMost. The first column is never cut, because people copy it.
+// Minimal widths of cut cells: readable while spare columns can be left out, and cutMost after
+// that. The first column is never cut, because people copy its values.
 const (
 	readable = 16
 	cutMost  = 6
-	gap      = 2 // between columns
+	gap      = 2 // spaces between columns
 )
 
-// PrintTable writes a table of these rows.
+// PrintTable writes a table with the given rows.
 func PrintTable(w io.Writer, header []string, rows [][]string) error {
 	return Table{Header: header, Rows: rows}.WriteRows(w)
 }
@@ -50,7 +50,8 @@ func (t Table) WriteRows(w io.Writer) error {
 	return err
 }
 
-// fitColumns returns the widths of the columns; -1 = left out. A terminal width of 0 is unlimited.
+// fitColumns returns the widths of the columns; -1 means left out. A terminal width of 0 is
+// unlimited.
 func (t Table) fitColumns(width int) []int {
 	widths := t.naturalWidths()
 	if width <= 0 {
@@ -70,7 +71,7 @@ func (t Table) fitColumns(width int) []int {
 	return widths
 }
 
-// naturalWidths returns the widths that hold all cells.
+// naturalWidths returns the widths of the widest cells of each column.
 func (t Table) naturalWidths() []int {
 	var widths []int
 	for _, row := range slices.Concat([][]string{t.Header}, t.Rows) {
@@ -96,8 +97,8 @@ func (t Table) widenColumns(widths []int, width int) []int {
 	return all
 }
 
-// shrinkColumns makes the widest columns narrower until all fit, or none is wider than its header
-// and least.
+// shrinkColumns makes the widest columns narrower until all columns fit, or no column is wider than
+// its header and least.
 func shrinkColumns(widths []int, header []string, width, least int) {
 	for totalWidth(widths) > width {
 		widest := -1

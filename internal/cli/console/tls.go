@@ -37,7 +37,7 @@ func (f *TrustFlags) ClientTrust() client.Trust {
 	return client.Trust{CA: f.CA, Cert: f.ClientCert, Key: f.ClientKey}
 }
 
-// explainDistrust explains a TLS failure between this client and a server that was reached.
+// explainDistrust explains why TLS failed between this client and a server that was reached.
 func explainDistrust(err error, server string) string {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError

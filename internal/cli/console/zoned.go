@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-engine/troupe/flow/schedule"
 )
 
-// ZonedTime is a time from a flag. Without a zone of its own, it is in the time zone of a schedule,
-// which the flag does not know.
+// ZonedTime is a time from a flag. A time without a zone of its own is in the time zone of a
+// schedule, which is unknown while flags are parsed.
 type ZonedTime struct{ text string }
 
-// ZonedTimeMapper makes flags read such times.
+// ZonedTimeMapper makes flags read ZonedTime values.
 var ZonedTimeMapper = kong.TypeMapper(reflect.TypeFor[ZonedTime](),
 	kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		var text string
@@ -30,8 +30,8 @@ var ZonedTimeMapper = kong.TypeMapper(reflect.TypeFor[ZonedTime](),
 		return nil
 	}))
 
-// readZoned parses a time in the form of definitions or of our tables. A time without a zone, which
-// bare reports, is in the given one.
+// readZoned parses a time in the form of definitions or of printed tables. bare reports that the
+// time has no zone, so that the given zone is used.
 func readZoned(text string, zone *time.Location) (at time.Time, bare, ok bool) {
 	if at, err := time.Parse(momentLayout, text); err == nil {
 		return at, false, true
@@ -48,8 +48,8 @@ type ZonedFlag struct {
 	Time ZonedTime
 }
 
-// ResolveZone resolves the times of flags, those without a zone in the given one (default UTC), and
-// prints the results on stderr.
+// ResolveZone resolves the times of flags and prints the results on stderr. Times without a zone
+// are in the named one (default UTC).
 func (a *App) ResolveZone(name string, flags ...ZonedFlag) ([]time.Time, error) {
 	zone, err := schedule.Zone(name)
 	if err != nil {

@@ -29,7 +29,7 @@ type flowTestCmd struct {
 	Parallel    int      `help:"Number of cases to run in parallel; 0 = one per CPU."`
 }
 
-// Help describes the exit codes.
+// Help describes the exit codes of flow test.
 func (flowTestCmd) Help() string {
 	return "Virtual time makes weeks take milliseconds. " +
 		"Exit codes: 0 = all cases passed; 1 = a case failed or the coverage is too low; " +
@@ -37,7 +37,7 @@ func (flowTestCmd) Help() string {
 		"docs/how-to/test-flows.md describes test case files."
 }
 
-// Run runs the cases.
+// Run runs the cases and prints the report.
 func (c *flowTestCmd) Run(_ context.Context, a *console.App) error {
 	suite, err := c.openSuite(a)
 	if err != nil {

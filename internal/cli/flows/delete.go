@@ -18,7 +18,7 @@ type flowDeleteCmd struct {
 	Yes   bool     `short:"y" aliases:"force" help:"Delete without confirmation."`
 }
 
-// Help describes what is deleted.
+// Help describes what flow delete removes.
 func (flowDeleteCmd) Help() string {
 	return `Deletes a flow with all versions and tasks. Running tasks are canceled by force, without compensation.
 Asks for confirmation, unless --yes is set.`
@@ -73,7 +73,7 @@ func (c *flowDeleteCmd) confirmDelete(ctx context.Context, a *console.App, serve
 	if strings.TrimSpace(answer) == name {
 		return true, nil
 	}
-	if err != nil { // there is no user at a terminal
+	if err != nil { // an error means that no user is at a terminal
 		fmt.Fprintln(a.Stderr)
 		return false, console.NewUsageError("%s was not deleted: confirm it, or set --yes", name)
 	}

@@ -1,5 +1,5 @@
-// Package flows has the commands that work on definitions and flows: those of troupe flow and
-// troupe ork, and the folder that troupe dev publishes.
+// Package flows has the commands that work on definitions and flows: the commands of troupe flow
+// and troupe ork, and the folder that troupe dev publishes.
 package flows
 
 import (
@@ -64,8 +64,8 @@ func (c *flowApplyCmd) Run(ctx context.Context, a *console.App) error {
 	return c.applyAll(ctx, a, server, files)
 }
 
-// files returns the files to publish: those of folders that contain definitions, without files that
-// accompany workflows of Ork.
+// files returns the files to publish. Of folders these are the files with definitions, without
+// files that accompany workflows of Ork.
 func (c *flowApplyCmd) files() (files []string, err error) {
 	for _, path := range c.Files {
 		in, err := filesOf([]string{path})
@@ -160,8 +160,8 @@ func (c *flowApplyCmd) tellRefused(a *console.App, files []*refusedFile) error {
 	return nil
 }
 
-// publishFile publishes a file. found holds the problems of its label. For a definition that cannot
-// be used it returns a *refusedFile.
+// publishFile publishes a file. found holds the problems of the file's label. For a rejected
+// definition the error is a *refusedFile.
 func (c *flowApplyCmd) publishFile(ctx context.Context, a *console.App, server *client.Client, file string,
 	found definition.Problems) error {
 	if problems := noFlow(file); problems != nil {
@@ -353,7 +353,7 @@ func printProblems(w io.Writer, file string, problems []wire.DefinitionProblem) 
 	}
 }
 
-// problemsOf returns the definition problems in an error; nil if it has none.
+// problemsOf returns the definition problems in an error, or nil.
 func problemsOf(err error) []wire.DefinitionProblem {
 	var refused *client.Error
 	if errors.As(err, &refused) {

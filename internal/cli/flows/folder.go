@@ -27,7 +27,7 @@ type Folder struct {
 	StrictFlag
 
 	published map[string]fileStamp
-	// files that were rejected; they may embed flows that are not published yet
+	// files that were rejected, perhaps because they embed flows that are not published yet
 	refused map[string]bool
 
 	labels map[string]flowLabel // labels of the files, by file name
@@ -88,8 +88,8 @@ func (f *Folder) PublishChanges(ctx context.Context) {
 	f.publishAll(ctx, f.withoutClashes(changed))
 }
 
-// withoutClashes returns the files that can be published: changed files with labels that do not
-// collide, and files with labels that no longer do. It prints new problems.
+// withoutClashes returns the publishable files: changed files whose labels do not collide, and
+// files whose labels no longer collide. It prints new problems.
 func (f *Folder) withoutClashes(changed []string) (fit []string) {
 	f.readLabels(changed)
 	problems, clashing := compareLabels(slices.Collect(maps.Values(f.labels))), map[string]bool{}
@@ -115,7 +115,7 @@ func (f *Folder) withoutClashes(changed []string) (fit []string) {
 	return fit
 }
 
-// readLabels reads the labels of changed files, and drops those of files that no longer exist.
+// readLabels reads the labels of changed files, and drops the labels of missing files.
 func (f *Folder) readLabels(changed []string) {
 	if f.labels == nil {
 		f.labels = map[string]flowLabel{}
@@ -131,8 +131,8 @@ func (f *Folder) readLabels(changed []string) {
 	}
 }
 
-// publishAll publishes new or changed files. A published file may be what a rejected one was
-// lacking, so rejected files are retried. Problems of the new files are reported at the end.
+// publishAll publishes new or changed files. Rejected files are retried after each published file,
+// because they may depend on it. Problems of the new files are reported at the end.
 func (f *Folder) publishAll(ctx context.Context, changed []string) {
 	if f.refused == nil {
 		f.refused = map[string]bool{}

@@ -74,7 +74,7 @@ func compareLabels(labels []flowLabel) fileProblems {
 }
 
 // addToFiles adds a problem to each of several files, with a text that names the others. A file
-// that has an error already keeps only that.
+// that already has an error keeps only this error.
 func (p fileProblems) addToFiles(files []string, problem definition.Problem, text func(others string) string) {
 	if len(files) == 1 {
 		return

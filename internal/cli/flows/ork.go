@@ -23,15 +23,16 @@ type rootFlag struct {
 	Root string `placeholder:"DIR" help:"For Ork workflow files: folder on the server in which tasks run, inside the server's --script-dir. Default: the folder of the workflow file."`
 }
 
-// loadedDefinition is a definition in our form: the file's text, or the translation of a workflow
-// file of Ork.
+// loadedDefinition is a definition in Troupe's form: the file's text, or the translation of a
+// workflow file of Ork.
 type loadedDefinition struct {
 	text     []byte
-	workflow *ork.Workflow // nil if the file is no workflow of Ork
+	workflow *ork.Workflow // nil unless the file is a workflow of Ork
 	problems []wire.DefinitionProblem
 }
 
-// translateOrk reads a file that may be a workflow of Ork. A faulty one has no text.
+// translateOrk reads a file that may be a workflow of Ork. The result of a faulty workflow has no
+// text.
 func (f rootFlag) translateOrk(file string, text []byte) (loadedDefinition, error) {
 	if !ork.Is(text) {
 		return loadedDefinition{text: text}, nil
@@ -55,7 +56,8 @@ func (f rootFlag) translateOrk(file string, text []byte) (loadedDefinition, erro
 	return r, nil
 }
 
-// ReadOrkOptions reads the options for a workflow with local files below a root; "" if it has none.
+// ReadOrkOptions reads the options for a workflow with local files below root; root is "" for a
+// workflow without files.
 func ReadOrkOptions(root string) (o ork.Options, err error) {
 	o = ork.Options{Root: root, Inspect: inspectHere}
 	if root != "" {
@@ -91,8 +93,8 @@ func folderOf(file string) (string, error) {
 // inspecting is the time limit for importing one file.
 const inspecting = 30 * time.Second
 
-// inspectHere returns the parameters of Python functions. It is used only for workflows that ask
-// for it, because it imports their files.
+// inspectHere returns the parameters of Python functions. It imports the files of a workflow, and
+// so is used only for workflows that need the parameters.
 func inspectHere(p *flow.Program) (s ork.Signatures, err error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), inspecting, fmt.Errorf("importing it takes longer than %s", inspecting))
 	defer cancel()
@@ -119,7 +121,7 @@ func checkOrk(s definitionSource) definition.Problems {
 	}
 	d, err := definition.ParseJSON(w.Definition)
 	if err != nil {
-		panic(fmt.Sprintf("a translation can be read: %v", err)) // a bug of ours
+		panic(fmt.Sprintf("a translation can be read: %v", err)) // an error is a bug of Troupe
 	}
 	return append(problems, w.InItsWords(compile.Check(d, flow.Limits{}))...)
 }
@@ -144,7 +146,7 @@ func toWire(problems definition.Problems) []wire.DefinitionProblem {
 	return list
 }
 
-// allProblems returns the problems found in the file and those that a server found in the
+// allProblems returns the problems found in the file and the problems that a server found in the
 // definition. For a workflow of Ork they use the names from its file.
 func (r *loadedDefinition) allProblems(found []wire.DefinitionProblem) []wire.DefinitionProblem {
 	if r.workflow == nil {
@@ -165,7 +167,7 @@ func (r *loadedDefinition) originNote() string {
 	return " (translated from a workflow of Ork)"
 }
 
-// readDefinition reads a definition in our form or in Ork's.
+// readDefinition reads a definition in Troupe's form or in Ork's.
 func (f rootFlag) readDefinition(a *console.App, file string) (loadedDefinition, error) {
 	text, err := a.ReadFile(file)
 	if err != nil {

@@ -46,7 +46,7 @@ func (c *flowRunCmd) Run(ctx context.Context, a *console.App) error {
 	})
 }
 
-// taskStarter starts a task of a definition, and returns the definition's warnings.
+// taskStarter starts a task of a definition, and returns the warnings about the definition.
 type taskStarter func(server *client.Client, text []byte, start wire.StartRequest) (*wire.StartResult, []wire.DefinitionProblem, error)
 
 // runOnce starts a task and follows it to its end.

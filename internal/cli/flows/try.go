@@ -10,7 +10,7 @@ import (
 
 type flowTryCmd struct{ onceFlags }
 
-// Help describes what remains after a try.
+// Help describes the data that remain after a try.
 func (flowTryCmd) Help() string {
 	return "The published flow stays unchanged. The task has the label troupe:try " +
 		"and is deleted after a day. " +

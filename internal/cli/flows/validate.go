@@ -31,8 +31,8 @@ func (f StrictFlag) checkOptions() []client.CheckOption {
 	return nil
 }
 
-// refusalOf returns the problems found in a file as errors if the flag is set and one of them is a
-// warning; else nil.
+// refusalOf returns the problems of a file as errors if the flag is set and a warning is among
+// them, else nil.
 func (f StrictFlag) refusalOf(found []wire.DefinitionProblem) []wire.DefinitionProblem {
 	isWarning := func(p wire.DefinitionProblem) bool { return p.Severity == string(definition.SeverityWarning) }
 	if !f.Strict || !slices.ContainsFunc(found, isWarning) {
@@ -152,8 +152,8 @@ func (c *flowValidateCmd) newChecker(sources []definitionSource) (func(context.C
 	}, nil
 }
 
-// checkLocally makes the same checks as a member before it publishes a definition. It knows only
-// those embedded flows that are in one of the files.
+// checkLocally makes the same checks as a member before it publishes a definition. It finds
+// embedded flows only among the given files.
 func (c *flowValidateCmd) checkLocally(s definitionSource, sources []definitionSource) *wire.Validation {
 	problems := checkHere(s, sources)
 	if c.Strict {
@@ -233,7 +233,7 @@ func readSources(a *console.App, paths []string) (all []definitionSource, err er
 	return all, nil
 }
 
-// filesOf returns the files of paths; a folder stands for the definitions in it.
+// filesOf returns the files of paths. A folder stands for the definitions inside the folder.
 func filesOf(paths []string) (files []string, err error) {
 	for _, path := range paths {
 		in := []string{path}

@@ -21,7 +21,7 @@ func (HealthCommand) Help() string {
 Use it for health checks of containers.`
 }
 
-// Run asks the member, and fails if it is not ready.
+// Run fetches the health of the member, and returns an error if the member is not ready.
 func (c *HealthCommand) Run(ctx context.Context, a *console.App) error {
 	server, err := c.NewClient()
 	if err != nil {

@@ -46,7 +46,7 @@ func stateOfHook(h *wire.Hook) string {
 	return "enabled"
 }
 
-// DescribeHook describes the effect of deliveries in short.
+// DescribeHook describes the effect of deliveries in a few words.
 func DescribeHook(h *wire.Hook) string {
 	switch {
 	case h.Signal == "":
@@ -77,7 +77,7 @@ func (c *hookShowCmd) Run(ctx context.Context, a *console.App) error {
 	return printHook(a, h, "")
 }
 
-// printHook prints a hook, and its secret if that was just generated.
+// printHook prints a hook, and its secret if the secret was just generated.
 func printHook(a *console.App, h *wire.Hook, secret string) error {
 	labels := []string{}
 	for _, name := range sortedKeys(h.Labels) {

@@ -40,7 +40,7 @@ type hookSetCmd struct {
 	Enable       bool              `xor:"able" help:"Accept deliveries again."`
 }
 
-// Help shows examples.
+// Help shows examples of hooks.
 func (hookSetCmd) Help() string {
 	return `Examples:
 
@@ -72,8 +72,8 @@ func (c *hookSetCmd) Run(ctx context.Context, a *console.App) error {
 	return nil
 }
 
-// desiredHook returns the new settings of the hook: those of the command line, and for the rest its
-// current ones.
+// desiredHook returns the new settings of the hook: the settings of the command line, and for the
+// rest the current ones.
 func (c *hookSetCmd) desiredHook(ctx context.Context, a *console.App, server *client.Client) (*wire.HookSettings, error) {
 	set := &wire.HookSettings{NewSecret: c.NewSecret, OldSecretTTLMS: c.OldSecretTTL.Milliseconds()}
 	before, err := server.Hook(ctx, c.Hook)

@@ -108,7 +108,7 @@ func (c *importPocketflowCmd) printReport(a *console.App, r *importer.Report, la
 	return nil
 }
 
-// importRemarks returns the remarks that an operator needs before starting a member.
+// importRemarks returns the remarks for the operator to read before starting a member.
 func (c *importPocketflowCmd) importRemarks(r *importer.Report) (lines []string) {
 	if c.DryRun {
 		lines = append(lines, "Nothing was written.")

@@ -10,7 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
-// TokenCommand groups the commands for access tokens, besides those that a member was started with.
+// TokenCommand groups the commands for access tokens. Tokens with which a member was started are
+// not among them.
 type TokenCommand struct {
 	Create tokenCreateCmd `cmd:"" help:"Create a token. It is shown only once."`
 	List   tokenListCmd   `cmd:"" help:"List tokens."`

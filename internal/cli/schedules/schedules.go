@@ -331,8 +331,8 @@ func (c *scheduleTriggerCmd) Run(ctx context.Context, a *console.App) error {
 	return nil
 }
 
-// triggerParams returns the params of the task: those of the schedule, changed by the flags; nil =
-// the same.
+// triggerParams returns the params of the task: the params of the schedule, changed by the flags;
+// nil means unchanged params.
 func (c *scheduleTriggerCmd) triggerParams(ctx context.Context, a *console.App, server *client.Client) (json.RawMessage, error) {
 	if len(c.Param) == 0 {
 		return c.ReadFile(a)
@@ -408,7 +408,7 @@ type scheduleBackfillCmd struct {
 	DryRun   bool              `help:"List the slots without starting tasks."`
 }
 
-// Help describes what a backfill does not change.
+// Help describes the effects of a backfill on the schedule.
 func (scheduleBackfillCmd) Help() string {
 	return `Slots that already have a task are skipped, so the command can be repeated. All ` +
 		`tasks start at once, within the concurrency limit of the flow.`

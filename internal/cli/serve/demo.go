@@ -25,13 +25,13 @@ type DemoCommand struct {
 	Listen    string `default:"127.0.0.1:0" placeholder:"ADDR" help:"Address of the HTTP API (${default}); port 0 selects a free port."`
 }
 
-// Help describes what the demo shows.
+// Help describes the contents of the demo.
 func (DemoCommand) Help() string {
 	return `Starts a member with a SQLite store in a temporary folder, a push worker, a pull worker, and a task of every
 example flow. Exits with 0 if every task ended as expected.`
 }
 
-// demoTime is the time limit for the tasks of a demo; those of the examples need a few seconds.
+// demoTime is the time limit for the tasks of a demo; the tasks of the examples need a few seconds.
 const demoTime = time.Minute
 
 // Run runs the demo.
@@ -62,7 +62,7 @@ func (c *DemoCommand) Run(ctx context.Context, a *console.App) (err error) {
 	return errors.Join(shown, m.waitForEnd())
 }
 
-// runDemo runs the workers and the tasks, and prints what to try next.
+// runDemo runs the workers and the tasks, and prints suggestions for the next commands.
 func (c *DemoCommand) runDemo(ctx context.Context, a *console.App, url, dir string) error {
 	fmt.Fprintf(a.Stdout, "A member listens on %s with its store in %s\n", url, dir)
 	server, err := client.New(url, client.Options{})
@@ -92,7 +92,7 @@ func (c *DemoCommand) runDemo(ctx context.Context, a *console.App, url, dir stri
 	return errors.Join(printActs(a, acts, time.Since(begun)), c.goOn(a, url))
 }
 
-// goOn prints what to try next.
+// goOn prints suggestions for the next commands.
 func (c *DemoCommand) goOn(a *console.App, url string) error {
 	rows := [][]string{
 		{programName() + " demo --stay", "the same, and keep the member running"},
@@ -112,7 +112,7 @@ func (c *DemoCommand) goOn(a *console.App, url string) error {
 	return console.PrintTable(a.Stdout, []string{"Next steps"}, rows)
 }
 
-// programName returns how this command was called, if that can be determined.
+// programName returns the command by which this program was started, if it can be determined.
 func programName() string {
 	if strings.Contains(os.Args[0], "go-build") {
 		return "go run ./cmd/troupe"

@@ -31,7 +31,7 @@ type workerProcesses struct {
 type workerProcess struct {
 	id    string
 	cmd   *exec.Cmd
-	stdin io.Closer // the process ends when it is closed
+	stdin io.Closer // closing it ends the process
 }
 
 // startDemoWorkers starts a push and a pull worker of the demo services.
@@ -66,7 +66,7 @@ func withoutSettings(env []string) []string {
 	})
 }
 
-// waitOnline waits until the member knows all of them.
+// waitOnline waits until the member lists all workers as online.
 func (p *workerProcesses) waitOnline(ctx context.Context, server *client.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
@@ -92,7 +92,7 @@ func (p *workerProcesses) waitOnline(ctx context.Context, server *client.Client)
 	}
 }
 
-// stopAll makes all processes end and waits for that. Further calls do nothing.
+// stopAll stops all processes and waits for their ends. Further calls do nothing.
 func (p *workerProcesses) stopAll() {
 	p.once.Do(func() {
 		for _, w := range p.all {

@@ -137,11 +137,11 @@ func firstOrEmpty(list []string) string {
 	return list[0]
 }
 
-// sharedWriter lets several goroutines write lines.
+// sharedWriter lets several goroutines write whole lines to one writer.
 type sharedWriter struct {
 	mu   sync.Mutex
 	w    io.Writer
-	json bool // write each line as a JSON value
+	json bool // whether each line is written as a JSON value
 }
 
 func (s *sharedWriter) Write(p []byte) (int, error) {

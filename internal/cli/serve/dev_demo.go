@@ -20,12 +20,12 @@ func demoServices() []string {
 	return slices.Concat(demo.PushServices(), demo.PullServices())
 }
 
-// standIns reports which demo services are replaced by the user's own workers. The member decides
-// which worker gets a job (troupe.Config.StandbyWorkers); this type only reports it.
+// standIns reports which demo services are replaced by the user's own workers. The member chooses
+// the worker of a job (troupe.Config.StandbyWorkers); this type only reports the choice.
 type standIns struct {
 	server   *client.Client
 	out      io.Writer
-	replaced map[string]string // by service, the worker that replaces the demo's
+	replaced map[string]string // by service, the worker that replaces the demo's worker
 }
 
 // standInLook is the interval at which the workers are read.

@@ -17,9 +17,9 @@ import (
 // envVariable is a variable of an environment file.
 type envVariable struct{ name, value string }
 
-// loadEnvFile passes programs the variables from the environment file that a folder's ork.yaml
-// names for development, as if they were in the member's own environment. Variables of the member's
-// environment have precedence.
+// loadEnvFile passes the variables of an environment file to programs, like variables of the
+// member's environment, which have precedence. The folder's ork.yaml names the file for
+// development.
 func loadEnvFile(cfg *troupe.Config, dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, ork.SettingsFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -78,7 +78,7 @@ type memberFlags struct {
 	MetricsDetail string `env:"TROUPE_METRICS_DETAIL" enum:"service,node" default:"service" group:"Metrics" help:"Detail of attempt metrics: service, or node to also count by node, for the first 500 nodes."`
 
 	console.LogFlags
-	kong.Plugins // flags of additions
+	kong.Plugins // flags of the program's additions
 }
 
 // buildConfig returns the member's configuration from the flags and from the variables of the first
@@ -131,7 +131,7 @@ func idleSettings() []string {
 	return slices.DeleteFunc(all, func(name string) bool { return os.Getenv(name) == "" })
 }
 
-// graceGiven returns the requested grace; 0 if there is none.
+// graceGiven returns the requested grace; 0 if none was requested.
 func (f *memberFlags) graceGiven() time.Duration {
 	if f.ResumeGrace == nil {
 		return 0
@@ -212,8 +212,8 @@ func (f *memberFlags) readTokens() ([]string, error) {
 	return tokens, nil
 }
 
-// secondsFromEnv reads a variable that holds a positive number of seconds; 0 for anything else,
-// which means the default.
+// secondsFromEnv reads a variable that holds a positive number of seconds. Any other value returns
+// 0, which means the default.
 func secondsFromEnv(variable string) time.Duration {
 	n, err := strconv.Atoi(os.Getenv(variable))
 	if err != nil || n <= 0 {
@@ -226,7 +226,7 @@ func secondsFromEnv(variable string) time.Duration {
 type runningMember struct {
 	engine *troupe.Engine
 	url    string
-	served chan error // receives the result of serving, once
+	served chan error // receives the result of Serve once
 }
 
 // startMember opens the store and the listener, and serves until ctx ends.

@@ -58,8 +58,8 @@ func isExporting() bool {
 	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// parseSampler returns the ratio of traces to export, as in troupe.Config, and whether it also
-// applies to traces of callers.
+// parseSampler returns the ratio of traces to export, as in troupe.Config. alone reports whether
+// the ratio also applies to traces that callers have begun.
 func parseSampler(name, arg string) (ratio float64, alone bool, err error) {
 	name, parent := strings.CutPrefix(name, "parentbased_")
 	switch name {
@@ -85,8 +85,8 @@ func parseSampler(name, arg string) (ratio float64, alone bool, err error) {
 		"traceidratio, optionally with the prefix parentbased_", name)
 }
 
-// buildResource returns the resource that spans belong to. OTEL_SERVICE_NAME and
-// OTEL_RESOURCE_ATTRIBUTES have precedence over our defaults.
+// buildResource returns the resource of exported spans. OTEL_SERVICE_NAME and
+// OTEL_RESOURCE_ATTRIBUTES have precedence over the defaults.
 func buildResource(member string) *resourcepb.Resource {
 	ours := []attribute.KeyValue{attribute.String("service.name", "troupe"), attribute.String("service.version", troupe.Version())}
 	if member != "" {
@@ -103,7 +103,7 @@ func buildResource(member string) *resourcepb.Resource {
 	return r
 }
 
-// Tell sends a batch.
+// Tell sends a batch of spans to the collector.
 func (c *spanExporter) Tell(ctx context.Context, spans []troupe.Span) error {
 	list := make([]*tracepb.Span, len(spans))
 	for i := range spans {

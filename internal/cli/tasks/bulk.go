@@ -118,7 +118,7 @@ func (c *manyArg) runBulk(ctx context.Context, a *console.App, b wire.BulkReques
 	}
 }
 
-// bulkAnew starts a new task for each one that --filter selects. It selects only tasks created
+// bulkAnew starts a new task for each task that --filter selects. It selects only tasks created
 // before now, because the new tasks might match as well.
 func (c *manyArg) bulkAnew(ctx context.Context, a *console.App, b wire.BulkRequest, version string) (err error) {
 	if b.Version, b.Latest, err = versionFlag(version); err != nil {
@@ -158,7 +158,7 @@ func confirmBulk(ctx context.Context, a *console.App, server *client.Client, b w
 	if said := strings.ToLower(strings.TrimSpace(answer)); said == "yes" || said == "y" {
 		return true, nil
 	}
-	if err != nil { // there is no user at a terminal
+	if err != nil { // an error means that no user is at a terminal
 		fmt.Fprintln(a.Stderr)
 		return false, console.NewUsageError("%s left unchanged: confirm the command, or set --yes", many)
 	}

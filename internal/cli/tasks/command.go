@@ -87,7 +87,7 @@ func (c *tasksArg) forEachTask(ctx context.Context, a *console.App, command func
 	})
 }
 
-// eachID calls do for every task, until an error occurs.
+// eachID calls do for every task, and returns the first error.
 func (c *tasksArg) eachID(ctx context.Context, do func(server *client.Client, id string) error) error {
 	server, err := c.NewClient()
 	if err != nil {
@@ -131,7 +131,7 @@ type senderFlag struct {
 
 func (f *senderFlag) senderName() string {
 	if f.By == "" {
-		if me, err := user.Current(); err == nil { // on an error there is no name
+		if me, err := user.Current(); err == nil { // without a user name, the sender is empty
 			return me.Username
 		}
 	}

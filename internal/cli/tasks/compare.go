@@ -82,7 +82,7 @@ func visitTime(v *wire.VisitSummary) string {
 	return console.FormatDuration(time.Duration(v.DurationMS) * time.Millisecond)
 }
 
-// differsText describes a difference, with the outputs if they differ.
+// differsText describes the difference of two visits, with the outputs if they differ.
 func differsText(p *wire.VisitComparison) string {
 	switch {
 	case p.Other == nil:

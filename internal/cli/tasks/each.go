@@ -63,7 +63,7 @@ func (c *taskStartCmd) startEach(ctx context.Context, a *console.App, server *cl
 func withoutMark(file io.Reader) io.Reader {
 	r := bufio.NewReader(file)
 	if mark, _ := r.Peek(3); string(mark) == "\ufeff" {
-		_, _ = r.Discard(len(mark)) // it is buffered
+		_, _ = r.Discard(len(mark)) // the mark is in the buffer, so no error is possible
 	}
 	return r
 }
@@ -111,7 +111,7 @@ func (e *bulkStarter) printItem(n int, item *wire.BatchStartResult) error {
 	switch p := item.Problem; {
 	case p != nil:
 		e.refused++
-		p.Field, p.Hint = "", "" // they refer to the request, which the user has not written
+		p.Field, p.Hint = "", "" // both describe the request, which the user has not written
 		fmt.Fprintf(e.app.Stderr, "%s: %s: value %d: %s\n", e.app.Name, e.Each, n, console.ExplainRefusal(&client.Error{Problem: *p}))
 		return nil
 	case e.IsJSON():

@@ -21,7 +21,7 @@ type forkFlags struct {
 	DryRun bool     `help:"Show what the new task would keep and run again, without starting it."`
 }
 
-// forkTask forks a task after a row of its history; 0 = at its end.
+// forkTask forks a task after a row of its history; row 0 means at its end.
 func (c *forkFlags) forkTask(ctx context.Context, a *console.App, server *client.Client, id string,
 	row int64) (_ *wire.ForkResult, err error) {
 	f := wire.ForkRequest{From: c.From, AtSeq: row, DryRun: c.DryRun}
@@ -53,7 +53,7 @@ func resultsOf(list []string) (map[string]json.RawMessage, error) {
 	return results, nil
 }
 
-// jsonOr returns a text as JSON: as it is, or else as a string.
+// jsonOr returns valid JSON unchanged, and any other text as a JSON string.
 func jsonOr(text string) json.RawMessage {
 	if raw := json.RawMessage(text); json.Valid(raw) {
 		return raw
@@ -156,7 +156,7 @@ func showForesight(a *console.App, f *wire.Preview) error {
 	return err
 }
 
-// rerunReasons holds the texts of reasons.
+// rerunReasons holds the printed text of each reason why a step runs again.
 var rerunReasons = map[string]string{
 	"changed":     "the node changed in that version",
 	"downstream":  "an earlier step runs again or chose another edge",

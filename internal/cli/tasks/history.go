@@ -103,7 +103,7 @@ func (c *taskHistoryCmd) printLogs(ctx context.Context, a *console.App, server *
 		}
 		content, err := server.Log(ctx, r.Job)
 		if client.KindOf(err) == "not_found" && !r.Log {
-			continue // it has printed nothing yet
+			continue // the attempt has printed nothing yet
 		}
 		if err != nil {
 			return err

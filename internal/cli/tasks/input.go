@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
-// InputFlags holds the inputs with which a task is started.
+// InputFlags holds the flags for the input of a new task.
 type InputFlags struct {
 	Input string `placeholder:"JSON|@FILE" help:"Input: any JSON. @FILE reads a file, @- reads stdin."`
 	ParamFlags

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-engine/troupe/internal/cli/console"
 )
 
-// ParamFlags holds the params of a task. They mean the same for all commands; params that are not
-// given come from the old task or from the schedule, if there is one.
+// ParamFlags holds the params of a task. The flags mean the same for all commands. Omitted params
+// come from the old task or from the schedule, if there is one.
 type ParamFlags struct {
 	ParamsFile string   `placeholder:"FILE" help:"File with params as JSON; - is stdin."`
 	Param      []string `short:"p" sep:"none" complete:"input" placeholder:"KEY=VALUE" help:"Param with the type that the flow declares; otherwise JSON, or else a string. KEY:=JSON is always JSON. Repeatable."`
@@ -23,10 +23,11 @@ type ParamFlags struct {
 // hasParams reports whether any params were given.
 func (f *ParamFlags) hasParams() bool { return f.ParamsFile != "" || len(f.Param) > 0 }
 
-// InputsLookup returns the declared inputs of a flow. It is called only if they matter.
+// InputsLookup returns the declared inputs of a flow. It is called only if a param needs their
+// types.
 type InputsLookup func() (*types.Inputs, error)
 
-// ReadFile returns the content of the params file; nil = none was given.
+// ReadFile returns the content of the params file; nil means that the flag is not set.
 func (f *ParamFlags) ReadFile(a *console.App) (json.RawMessage, error) {
 	if f.ParamsFile == "" || f.file != nil {
 		return f.file, nil
@@ -42,7 +43,7 @@ func (f *ParamFlags) ReadFile(a *console.App) (json.RawMessage, error) {
 	return text, nil
 }
 
-// BuildParams returns the params of the file, or else the given ones, changed by each -p. Without a
+// BuildParams returns the params of the file, or else the old params, changed by each -p. Without a
 // -p the text stays unchanged, with its order of keys.
 func (f *ParamFlags) BuildParams(a *console.App, old json.RawMessage, takes InputsLookup) (json.RawMessage, error) {
 	text, err := f.ReadFile(a)
@@ -89,8 +90,8 @@ func parseParam(in *types.Inputs, key, value string) (name string, v json.RawMes
 	return name, json.RawMessage(value), nil
 }
 
-// NewInputsLookup returns a lookup that reads the inputs of a flow's version from a server; 0 = the
-// newest version.
+// NewInputsLookup returns a lookup that reads the inputs of a flow's version from a server; version
+// 0 means the newest.
 func NewInputsLookup(ctx context.Context, server *client.Client, flow string, version int) InputsLookup {
 	return func() (*types.Inputs, error) {
 		v, err := server.Version(ctx, flow, version)

@@ -19,10 +19,11 @@ type Progress struct {
 	Began    time.Time
 	Ended    time.Time
 	Steps    int           // number of steps that have ended
-	followed int           // ended steps that failed while their task went on
-	failed   nodeID        // the last step that ended by failing
-	last     *StepProgress // the last step that was entered and has ended
-	// steps that were entered, or ended without being entered; gives them their order
+	followed int           // ended steps that failed while their task continued
+	failed   nodeID        // the last failed step
+	last     *StepProgress // the step that was entered last among the ended steps
+	// number of steps that were entered, or ended without being entered; gives the steps their
+	// order
 	entered int
 	Active  map[stepVisit]*StepProgress
 	nodes   map[nodeID]*nodeProgress
@@ -38,25 +39,25 @@ type stepVisit struct {
 // StepProgress is a step under way.
 type StepProgress struct {
 	at           stepVisit
-	order        int // among all steps
+	order        int // position among all steps
 	entered      time.Time
 	total        int // number of units
 	done, failed int // failed units count as done, too
 	attempt      int
-	attempts     int // attempts that were started, of all units
+	attempts     int // number of started attempts, of all units
 	worker       string
-	retry        bool // a unit waits for its retry
+	retry        bool // whether a unit waits for its retry
 }
 
 // nodeProgress is the outcome of all visits of a node.
 type nodeProgress struct {
 	id            nodeID
-	first         int // order of its first visit
+	first         int // order of the first visit
 	visits        int
 	units, failed int
 	attempts      int
 	duration      time.Duration
-	state         string // of the last visit
+	state         string // state of the last visit
 }
 
 // NewProgress returns the progress of a task without events.
@@ -183,7 +184,7 @@ func (p *Progress) nodeTable() (header []string, rows [][]string) {
 
 func (id nodeID) String() string { return console.JoinNode(id.scope, id.node) }
 
-// StatusLine describes a step under way.
+// StatusLine describes the progress of an active step.
 func (s *StepProgress) StatusLine(now time.Time) string {
 	line := s.at.String()
 	if s.at.n > 1 {
@@ -252,7 +253,8 @@ func (p *Progress) failedUnitsNote(e *wire.Event) string {
 	return fmt.Sprintf(" with %d of %d units failed", s.failed, s.total)
 }
 
-// closingText describes what a task does before its end: undo units, or only run its finally.
+// closingText describes the work of a task before its end: undoing units, or only running its
+// finally.
 func closingText(e *wire.Event) string {
 	switch e.Total {
 	case 0:
@@ -263,7 +265,7 @@ func closingText(e *wire.Event) string {
 	return fmt.Sprintf("compensating %d completed units", e.Total)
 }
 
-// unitsText describes the units that a step starts with.
+// unitsText describes the units of a step that starts.
 func unitsText(e *wire.Event) (text string) {
 	if e.Total > 1 {
 		text = fmt.Sprintf(" with %d units", e.Total)

@@ -45,8 +45,8 @@ func (c *taskRetryCmd) Run(ctx context.Context, a *console.App) error {
 	})
 }
 
-// versionFlag returns the version that a new task runs; 0 = the newest one, or that of the old
-// task.
+// versionFlag parses the version for a new task; 0 means the newest version, or the version of the
+// old task.
 func versionFlag(text string) (number int, newest bool, err error) {
 	switch text {
 	case "", "same":
@@ -60,8 +60,8 @@ func versionFlag(text string) (number int, newest bool, err error) {
 	return number, false, nil
 }
 
-// paramsOfNewTask returns the params of a new task: those of the old one, changed by the flags; nil
-// = the same.
+// paramsOfNewTask returns the params of a new task: the params of the old task, changed by the
+// flags; nil means unchanged params.
 func (f *ParamFlags) paramsOfNewTask(ctx context.Context, a *console.App, server *client.Client, id string,
 	version int, newest bool) (json.RawMessage, error) {
 	if len(f.Param) == 0 {
@@ -78,7 +78,7 @@ func (f *ParamFlags) paramsOfNewTask(ctx context.Context, a *console.App, server
 	return f.BuildParams(a, old, NewInputsLookup(ctx, server, task.Flow, versionOf(task, version, newest)))
 }
 
-// versionOf returns the version that the new task runs; 0 = the newest one.
+// versionOf returns the version for the new task; 0 means the newest version.
 func versionOf(old *wire.Task, version int, newest bool) int {
 	if newest || version > 0 {
 		return version

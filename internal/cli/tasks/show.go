@@ -81,8 +81,8 @@ func showSignals(a *console.App, signals []wire.Event) error {
 	return console.PrintTable(a.Stdout, []string{"SIGNAL", "BY", "TIME", "VALUE"}, rows)
 }
 
-// fetchSteps returns the steps to list: all with --steps, or if a dag fits on a screen. Of a larger
-// dag these are the started, failed and skipped steps, and of a graph that failed the failed ones.
+// fetchSteps returns the listed steps: all steps with --steps, or if a dag fits on a screen. Of a
+// larger dag it lists started, failed and skipped steps, and of a failed graph the failed steps.
 func (c *taskShowCmd) fetchSteps(ctx context.Context, server *client.Client, t *wire.Task) ([]wire.Step, error) {
 	q, limit := client.StepQuery{}, 0
 	if !c.Steps {
@@ -155,7 +155,7 @@ func showFollowed(a *console.App, t *wire.Task) error {
 	return console.PrintTable(a.Stdout, []string{"HANDLED FAILURE", "COUNT", "LAST", "ERROR"}, rows)
 }
 
-// stepsOf counts a task's steps.
+// stepsOf formats the numbers of a task's steps.
 func stepsOf(t *wire.Task) string {
 	n := t.Counts
 	if n == nil {
@@ -181,11 +181,11 @@ func showSteps(a *console.App, steps []wire.Step, tries map[stepVisit]lastAttemp
 	return console.PrintTable(a.Stdout, []string{"STEP", "KIND", "STATE", "UNITS", "ATTEMPT", "EXECUTION", "DURATION", "REASON"}, rows)
 }
 
-// lastAttempt is the last attempt of a step. If a step has many units, it is the attempt with the
-// highest number.
+// lastAttempt is the last attempt of a step. If a step has many units, the attempt with the highest
+// number counts.
 type lastAttempt struct {
-	attempt int    // from 1; 0 if there was none
-	by      string // name of its carrier, if known: a worker, a process, an external job
+	attempt int    // number of the attempt, from 1; 0 if there was none
+	by      string // name of the carrier, if known: a worker, a process, an external job
 }
 
 func (t lastAttempt) attemptText() string {
@@ -215,7 +215,7 @@ func triesOf(ctx context.Context, server *client.Client, id string, steps []wire
 	return last, nil
 }
 
-// failedUnits returns a note about the failed units among those that are done.
+// failedUnits returns a note about the number of failed units, or "" for 0.
 func failedUnits(n int) string {
 	if n == 0 {
 		return ""

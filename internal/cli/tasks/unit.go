@@ -18,8 +18,7 @@ type stepArg struct {
 	Scope string `help:"Scope of the step, if not the root of the task."`
 }
 
-// scoped matches a step with the scope in front of it, in the form in which progress and waits are
-// printed.
+// scoped matches a step preceded by its scope, as progress and waits are printed.
 var scoped = regexp.MustCompile(`^(.*#[0-9.]+|~[0-9]*)/([^#]+)$`)
 
 func (s *stepArg) stepName() wire.StepName {

@@ -35,7 +35,7 @@ func (c *taskWatchCmd) Run(ctx context.Context, a *console.App) error {
 	if c.WaitUntil != "" {
 		return waitForStep(ctx, a, c.OutputFlag, server, c.Task, c.WaitUntil)
 	}
-	// following retries for ever, so a missing task is detected here
+	// the reading of events retries for ever, so a missing task is detected here
 	if _, err := server.Task(ctx, c.Task); err != nil {
 		return err
 	}
@@ -69,13 +69,13 @@ type Watch struct {
 	server   *client.Client
 	task     string
 	json     bool
-	screen   *console.Screen // nil = plain lines
+	screen   *console.Screen // nil means plain lines
 	progress *Progress
 
 	idleSince       time.Time         // time of the last event
 	waitReasons     []wire.WaitReason // reasons for waiting, once they were read
 	waitsFetched    bool
-	outageReason    string    // last reported reason why the member cannot do its work
+	outageReason    string    // last reported reason why the member is not ready
 	nextHealthCheck time.Time // time of the next check
 }
 
@@ -84,8 +84,8 @@ type watchEvent struct {
 	err   error
 }
 
-// quietFor is the time without events after which the reason is requested. healthTimeout is the
-// timeout and the interval of the member's readiness check.
+// quietFor is the time without events after which the reason for waiting is requested.
+// healthTimeout is the timeout and the interval of the member's readiness check.
 const (
 	quietFor      = time.Second
 	healthTimeout = 2 * time.Second
@@ -151,8 +151,8 @@ func (w *Watch) handleEvent(e *wire.Event) error {
 	return nil
 }
 
-// askMember prints on stderr why the member cannot do its work, if there were no events for a
-// while, and each time the reason changes.
+// askMember prints on stderr why the member is not ready, after a while without events, and again
+// when the reason changes.
 func (w *Watch) askMember(ctx context.Context) {
 	now := time.Now()
 	if now.Sub(w.idleSince) < quietFor || now.Before(w.nextHealthCheck) {
@@ -177,7 +177,7 @@ func (w *Watch) askMember(ctx context.Context) {
 	w.outageReason = why
 }
 
-// checkIdle reads once why the task waits, and redraws.
+// checkIdle reads the reasons for waiting once after a quiet time, and redraws.
 func (w *Watch) checkIdle(ctx context.Context) {
 	w.askMember(ctx)
 	if !w.waitsFetched && !w.json && time.Since(w.idleSince) > quietFor {

@@ -20,7 +20,7 @@ import (
 const maxPrinted = 8 << 20
 
 // commandHandler carries out a job by a shell command. Its environment is env and the variables of
-// the job. All processes that it has started end with the job. When the job is canceled, the
+// the job. All processes started by the command end with the job. When the job is canceled, the
 // command may end by itself within grace.
 func commandHandler(command string, env []string, grace time.Duration) worker.Handler {
 	return func(ctx context.Context, job worker.Job) (any, error) {
@@ -97,8 +97,8 @@ func commandResult(stdout *limitedBuffer) (any, error) {
 	return json.RawMessage(out), nil
 }
 
-// limitedBuffer stores the beginning of its input, so that a command cannot fill the memory. It
-// embeds no buffer, because io.Copy would use the buffer's ReadFrom instead of Write.
+// limitedBuffer stores the beginning of the written bytes, so that a command cannot fill the
+// memory. It embeds no bytes.Buffer, because io.Copy would use ReadFrom instead of Write.
 type limitedBuffer struct {
 	kept bytes.Buffer
 	cut  bool

@@ -14,9 +14,9 @@ func shellCommand(command string) *exec.Cmd {
 	return cmd
 }
 
-// terminateGroup asks a command and its children to end.
-// fails if they have ended already
+// terminateGroup sends SIGTERM to a command and its children. An error means that all of them have
+// ended already.
 func terminateGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 
-// killGroup kills the processes of the group that are left.
+// killGroup kills the remaining processes of the group.
 func killGroup(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

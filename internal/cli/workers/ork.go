@@ -28,20 +28,20 @@ type orkFlags struct {
 	WorkingDir   string `type:"existingdir" default:"." group:"Ork" help:"Folder in which programs run and files are read (${default})."`
 }
 
-// orkWorker serves that protocol.
+// orkWorker serves the protocol of Ork's HTTP workers.
 type orkWorker struct {
 	dir, workflow string
 	runner        *program.Runner
 	slots         chan struct{} // one for each concurrent program
 }
 
-// Limits of such a worker.
+// Limits of an Ork worker.
 const (
 	maxOrkRequest  = 8 << 20
 	orkConcurrency = 64
 )
 
-// serveOrk serves until it is stopped. Running programs are ended, too.
+// serveOrk serves until ctx ends. Running programs are then ended, too.
 func (c *workerRunCmd) serveOrk(ctx context.Context, a *console.App) error {
 	if err := checkLoopback(c.OrkListen); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (c *workerRunCmd) serveOrk(ctx context.Context, a *console.App) error {
 	stop := context.AfterFunc(ctx, func() {
 		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.StopGrace+10*time.Second)
 		defer cancel()
-		// callers that are cut off have been informed that their program has ended
+		// callers that are cut off already know that their program has ended
 		_ = server.Shutdown(leaving)
 	})
 	defer stop()

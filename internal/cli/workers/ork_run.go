@@ -30,12 +30,12 @@ type orkExecution struct {
 		Workflow string                     `json:"workflow_name"`
 		Run      string                     `json:"run_id"`
 		Attempt  int                        `json:"attempt"`
-		Key      string                     `json:"key"` // "" in requests of Ork itself
+		Key      string                     `json:"key"` // "" in requests from Ork itself
 		Timeout  float64                    `json:"timeout_seconds"`
 	} `json:"params"`
 }
 
-// orkResult is the answer to it.
+// orkResult is the answer to an orkExecution.
 type orkResult struct {
 	Status string          `json:"status"`
 	Output json.RawMessage `json:"output,omitempty"`

@@ -71,7 +71,7 @@ func specBucket(ctx context.Context, additions []console.Addition, spec string) 
 // specURL returns the URL of a file; nil if spec is a path.
 func specURL(spec string) *url.URL {
 	u, err := url.Parse(spec)
-	if err != nil || len(u.Scheme) < 2 { // a drive of Windows
+	if err != nil || len(u.Scheme) < 2 { // a scheme of one letter is a drive of Windows
 		return nil
 	}
 	return u
@@ -95,8 +95,8 @@ func bucketOpeners(additions []console.Addition) (map[string]objects.Opener, err
 	return cfg.Buckets, nil
 }
 
-// runSpec runs the command as a member would. Its input is on stdin; its output is a marked line,
-// or everything it prints if that is JSON.
+// runSpec runs the command as a member would. The input is on stdin. The output is a marked line,
+// or the whole printed text if it is JSON.
 func (c *workerRunCmd) runSpec(ctx context.Context, a *console.App, s *objects.Spec) (json.RawMessage, error) {
 	runner := program.New(program.Options{Dir: c.ScriptDir, Env: c.ChildEnv})
 	job := program.Job{Type: flow.ExecProcess,

@@ -1,4 +1,5 @@
-// Package workers has the commands that run workers, and those that show workers, queues and jobs.
+// Package workers has the commands that run workers, and the commands that show workers, queues and
+// jobs.
 package workers
 
 import (

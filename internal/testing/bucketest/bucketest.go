@@ -1,4 +1,4 @@
-// Package bucketest is the contract of buckets as a suite: every implementation runs it.
+// Package bucketest is the contract of buckets as a test suite that every implementation runs.
 package bucketest
 
 import (

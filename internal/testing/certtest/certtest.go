@@ -20,7 +20,7 @@ import (
 
 // Authority is a certificate authority.
 type Authority struct {
-	File string // its own certificate, as PEM
+	File string // file with the own certificate as PEM
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }

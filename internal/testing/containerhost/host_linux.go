@@ -50,7 +50,7 @@ func containersConf() string {
 		limitFor(syscall.RLIMIT_NOFILE, 20_000), limitFor(rlimitNproc, 10_000))
 }
 
-const rlimitNproc = 6 // package syscall has no name for it
+const rlimitNproc = 6 // package syscall has no such constant
 
 // limitFor returns the wanted limit of a resource, or this process's own limit if that is lower.
 func limitFor(resource int, wanted uint64) uint64 {
@@ -146,7 +146,7 @@ func (h *Host) Stop() {
 	_ = h.Podman("rm", "--all", "--force", "--time", "0").Run()
 	h.service.Kill()
 	if os.Getuid() != 0 {
-		_ = h.Podman("system", "migrate").Run() // it ends the process that holds the user namespace
+		_ = h.Podman("system", "migrate").Run() // ends the process that holds the user namespace
 	}
 }
 

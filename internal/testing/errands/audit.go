@@ -29,7 +29,7 @@ type Figures struct {
 }
 
 // Audit reads the store after all members have ended. It checks that the tasks are exactly the
-// acknowledged ones and those of schedules, and that their journals keep the promises.
+// acknowledged tasks and the tasks of schedules, and that their journals keep the promises.
 func Audit(t *testing.T, setting string, want map[string]Outcome) Figures {
 	ctx := t.Context()
 	store, err := troupe.OpenStore(ctx, setting, "")
@@ -76,7 +76,7 @@ func (f *Figures) noteSlot(row *persistence.TaskRow) bool {
 	return true
 }
 
-// auditTask checks one task.
+// auditTask checks a task and its journal.
 func (f *Figures) auditTask(t *testing.T, store persistence.Store, reader *persistence.Reader,
 	row *persistence.TaskRow, want func(got Outcome) Outcome) {
 	ctx := t.Context()
@@ -154,11 +154,11 @@ type journalLedger struct {
 type attemptRecord struct {
 	claimed, ended bool
 	deliveries     int    // deliveries lost
-	ok             bool   // it succeeded
+	ok             bool   // whether the attempt has succeeded
 	err            string // error otherwise
 	deferred       int64  // time since which it waits for external work; 0 if it does not
 	tries          int    // maximal number of attempts of its program; 0 if it has none
-	inContainer    bool   // its program runs in a container
+	inContainer    bool   // whether the program of the attempt runs in a container
 }
 
 func (l *journalLedger) addProblem(format string, args ...any) {

@@ -137,7 +137,7 @@ func (c *Client) End(ctx context.Context, task string) (wire.Task, error) {
 	}
 }
 
-// Why returns what a task is waiting for, for error messages.
+// Why returns the task's reasons for waiting, for error messages.
 func (c *Client) Why(task string) string {
 	_, answer, err := c.Send(context.Background(), Request{Method: "GET", Path: "/v1/tasks/" + task + "/waiting"})
 	return fmt.Sprintf("%s %v", answer, err)

@@ -26,8 +26,8 @@ const (
 
 func containerHost() string { return os.Getenv(hostVariable) }
 
-// WithContainers runs tests with a container host if the environment requests one. Child processes
-// inherit its address.
+// WithContainers runs tests with a container host if the environment requests containers. Child
+// processes inherit the address of the host.
 func WithContainers(run func() int) (code int, err error) {
 	if os.Getenv(wantedVariable) == "" || containerHost() != "" {
 		return run(), nil

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// lifeVariable marks one run of a member. The programs that it starts inherit it.
+// lifeVariable marks one run of a member. All programs started by the member inherit the variable.
 const lifeVariable = "TROUPE_ERRANDS_LIFE"
 
 // orphanTime is the time after the end of a member within which all its programs must have ended.

@@ -37,7 +37,7 @@ type outsideJob struct {
 	program     bool
 	begun       time.Time
 	again       []time.Time // times of repeated starts
-	endReported bool        // its end was returned to a caller
+	endReported bool        // whether a caller knows the end of the job
 	takes       time.Duration
 	succeeds    bool
 }
@@ -53,7 +53,7 @@ func newOutside(host string) (*Outside, error) {
 	mux.HandleFunc("POST /jobs", o.handleBegin)
 	mux.HandleFunc("GET /jobs", o.handleStatus)
 	o.server = &http.Server{Handler: mux}
-	go func() { _ = o.server.Serve(l) }() // until it is closed
+	go func() { _ = o.server.Serve(l) }() // serves until the server is closed
 	return o, nil
 }
 
@@ -95,13 +95,13 @@ func (o *Outside) handleStatus(w http.ResponseWriter, r *http.Request) {
 			status = "success"
 		}
 	}
-	// a disconnected caller asks again
+	// a disconnected caller repeats the request
 	_ = json.NewEncoder(w).Encode(map[string]string{"status": status})
 }
 
 // checkJobs compares the external jobs with the journals. A program starts one job, and no job
-// starts again once an attempt waits for it. Awaited jobs exist, and no attempt continues before
-// its job has ended. It returns the numbers of jobs and of repeated starts.
+// starts again once an attempt waits for it. Awaited jobs exist, and attempts continue only after
+// the end of their jobs. The results are the numbers of jobs and of repeated starts.
 func (o *Outside) checkJobs(t *testing.T, f Figures) (jobs, adopted int) {
 	t.Helper()
 	o.mu.Lock()

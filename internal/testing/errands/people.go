@@ -28,7 +28,7 @@ type Errand struct {
 type userAction struct {
 	after time.Duration
 	verb  string // signal, pause, resume, cancel, complete or append
-	key   string // of a signal or a step
+	key   string // key of a signal or a step
 	value any
 }
 
@@ -44,8 +44,8 @@ var flows = []string{"approval", "attached", "boxes", "canceled", "chain", "choi
 //go:embed flows
 var definitions embed.FS
 
-// PublishAll publishes the flows of all errands, those of schedules, and held, whose job some
-// workers never finish.
+// PublishAll publishes the flows of all errands, the flows of schedules, and the flow held, whose
+// job some workers never finish.
 func PublishAll(ctx context.Context, c *Client) error {
 	files, err := definitions.ReadDir("flows")
 	if err != nil {
@@ -161,8 +161,8 @@ func outcomeOf(t wire.Task) Outcome {
 	return newOutcome(t.State, t.Error, (&flow.Scope{Shared: t.Shared}).SharedJSON(), t.Mode == "dag", t.Result)
 }
 
-// newOutcome returns an outcome. For a completed dag it includes the result, because the shared
-// values reveal little about it.
+// newOutcome returns an outcome. For a completed dag the outcome includes the result, because the
+// shared values reveal little about the course of the task.
 func newOutcome(state, text string, shared []byte, dag bool, result []byte) Outcome {
 	o := Outcome{state, text, string(shared)}
 	if dag && state == "completed" {

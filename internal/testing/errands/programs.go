@@ -67,8 +67,8 @@ func countNotes(dir string) (began, ended map[string]int, err error) {
 }
 
 // checkPrograms compares the records of programs with the journals. No attempt began twice or
-// before it was stored, and each successful one has ended. Attempts lost with a member were retried
-// exactly as their retries permit. It returns the number of lost attempts.
+// before its start was stored, and each successful attempt has ended. Attempts lost with a member
+// were retried exactly as their retries permit. The result is the number of lost attempts.
 func (f Figures) checkPrograms(t *testing.T, dir string) (lost int) {
 	t.Helper()
 	began, ended, err := countNotes(dir)

@@ -23,9 +23,9 @@ type Worker struct {
 	ID, Server string
 	Push       bool
 	Attach     bool
-	URL        string // of a push worker
+	URL        string // address of a push worker
 	Services   []string
-	Hang       bool   // it never finishes a job
+	Hang       bool   // whether the worker never finishes a job
 	Diary      string // file that records each execution
 	Outside    string // address of the external system, for the services begin and begin-later
 }
@@ -49,7 +49,7 @@ func (w Worker) Command() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// BeWorker runs the worker and exits in a process started as one; otherwise it returns.
+// BeWorker runs the worker and exits in a process started as a worker; otherwise it returns.
 func BeWorker() {
 	if spec := os.Getenv(workerEnv); spec != "" {
 		os.Exit(runWorker(spec))
@@ -99,8 +99,8 @@ func serviceTime(service string, n float64) time.Duration {
 	return time.Duration(40+int(math.Abs(n))%120) * time.Millisecond
 }
 
-// PushServices, AttachedServices (some of those and one of their own) and PullServices are the
-// services offered by the workers.
+// PushServices, AttachedServices and PullServices are the services offered by the three kinds of
+// workers. AttachedServices has some of PushServices and one more.
 var (
 	PushServices     = []string{"begin", "choose", "double", "flaky", "increase", "odd", "slow"}
 	AttachedServices = []string{"begin", "double", "slow", "stay"}

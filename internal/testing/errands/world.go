@@ -37,7 +37,7 @@ func NewWorld(t *testing.T, dir, host string) *World {
 // Prepare prepares the start of a member. After the start, the caller calls watch with a channel
 // that is closed at the end of the member.
 func (w *World) Prepare(cmd *exec.Cmd, name string) (watch func(done <-chan struct{})) {
-	cmd.Dir = w.dir // working folder of its programs
+	cmd.Dir = w.dir // working folder of the member's programs
 	cmd.Args = append(cmd.Args, "--allow-scripts", "--child-env", lifeVariable+","+outsideVariable)
 	if host := containerHost(); host != "" {
 		cmd.Args = append(cmd.Args, "--allow-containers", "--container-host", host, "--script-dir", w.dir)
@@ -68,7 +68,7 @@ type Findings struct {
 	Lost    int           // attempts whose program was lost with its member
 	Orphans time.Duration // longest life of a program after its member
 	Outside int           // number of external jobs …
-	Adopted int           // … and of repeated starts of them
+	Adopted int           // number of repeated starts of external jobs
 	Slots   int           // slots of schedules
 	Boxes   int           // attempts in containers
 }

@@ -19,7 +19,7 @@ var (
 	ErrLost = errors.New("faulty: the answer was lost")
 )
 
-// Fault is the fault of one batch. The zero value is none.
+// Fault is the fault of one batch. The zero value means no fault.
 type Fault struct {
 	// Before runs first. If it returns an error, that is the result and nothing is written. It may
 	// block.
@@ -34,7 +34,7 @@ type Fault struct {
 
 // Hooks decide about faults. Nil hooks cause none.
 type Hooks struct {
-	// Commit is called once for each batch, one call at a time.
+	// Commit is called once for each batch, and never concurrently.
 	Commit func(incarnation string, batch []persistence.Commit) Fault
 	// Call runs before every other call that tasks and members depend on: Join, Renew, Leave,
 	// Cluster, Claim, Release, Fence, Load, Rows, Checkpoints, Checkpoint, Unfinished, DueWakes,
@@ -93,7 +93,7 @@ func Seeded(seed uint64, odds Odds, slow func(context.Context) error, late func(
 	}
 }
 
-// Wrap returns the store with hooks around it.
+// Wrap returns the store with the hooks called around its batches.
 func Wrap(s persistence.Store, hooks Hooks) persistence.Store {
 	return &store{Store: s, hooks: hooks}
 }
@@ -101,7 +101,7 @@ func Wrap(s persistence.Store, hooks Hooks) persistence.Store {
 type store struct {
 	persistence.Store
 	hooks Hooks
-	mu    sync.Mutex // one call of a hook at a time
+	mu    sync.Mutex // held during a call of a hook, so that calls are not concurrent
 }
 
 func (s *store) Commit(ctx context.Context, incarnation string, batch []persistence.Commit) ([]error, error) {

@@ -263,7 +263,7 @@ func randomCEL(d Dice, deps []string) string {
 // randomBranch adds an inner flow of either mode, inline or embedded.
 func randomBranch(d Dice, n Object, deps []string, depth int) {
 	inner := RandomDag(d, depth+1)
-	delete(inner, "on_error") // a branch has that of the flow around it
+	delete(inner, "on_error") // a branch has the on_error of the flow around it
 	delete(inner, "profile")
 	if Chance(d, 30) {
 		inner = randomGraph(d, depth+1)

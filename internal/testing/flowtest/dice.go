@@ -30,7 +30,7 @@ func (b *Bytes) Pick(_ string, n int) int {
 // Chance returns true with a probability in percent.
 func Chance(d Dice, percent int) bool { return d.Pick("chance", 100) < percent }
 
-// OneOf returns one of the given values.
+// OneOf returns a random value of the given ones.
 func OneOf[T any](d Dice, what string, from ...T) T { return from[d.Pick(what, len(from))] }
 
 // Between returns a number from low to high, both included.

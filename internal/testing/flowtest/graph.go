@@ -10,8 +10,8 @@ import (
 // Object is a part of a random definition.
 type Object map[string]any
 
-// RandomDefinition draws a flow with all kinds of nodes and only valid fields. It may loop; then a
-// limit of steps ends it.
+// RandomDefinition draws a flow with all kinds of nodes and only valid fields. A flow with a loop
+// is ended by a limit of steps.
 func RandomDefinition(d Dice) string {
 	flow := randomGraph(d, 0)
 	if Chance(d, 60) {

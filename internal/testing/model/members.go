@@ -227,7 +227,7 @@ func (s *store) Release(ctx context.Context, incarnation string, transfers []per
 	return nil
 }
 
-// transferShards moves shards from one owner to another, and reports whether there were any.
+// transferShards moves shards from one owner to another, and reports whether any shard was moved.
 func (s *store) transferShards(shards []int, from, to string) (some bool) {
 	for _, shard := range shards {
 		if s.owners[shard] == from {

@@ -1,7 +1,7 @@
-// Package model is the Store contract in plain maps. Tests compare the databases with it, and tests
-// of the actors run on it. It is fast, depends only on its calls and its clock, and stores nothing
-// on disk. The simulator has a store of its own, because that one checks each commit on arrival and
-// lets several members own a task on purpose.
+// Package model is the Store contract in plain maps. Tests compare the databases with the model,
+// and tests of the actors run on it. The model is fast, depends only on its calls and its clock,
+// and stores nothing on disk. The simulator has a store of its own, which checks each commit on
+// arrival and lets several members own a task on purpose.
 package model
 
 import (
@@ -81,7 +81,7 @@ func New(o Options) persistence.Store {
 
 var errClosed = errors.New("the store is closed")
 
-// beginCall begins a call; the returned function ends it.
+// beginCall begins a call of the store; the returned function ends the call.
 func (s *store) beginCall(ctx context.Context) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ type streamTable struct {
 	byTask map[string]map[string]*streamRows // by task and name
 }
 
-// streamRows are the rows of one stream, and its size.
+// streamRows are the rows of one stream, and their size.
 type streamRows struct {
 	size persistence.StreamSize
 	rows []persistence.StreamRow

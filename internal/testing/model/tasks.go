@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// listedRow returns a task as listings show it.
+// listedRow returns a task as shown in lists.
 func (s *store) listedRow(t *task) persistence.TaskRow {
 	row := t.TaskRow
 	row.Params = slices.Clone(t.Params)

@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// serverFolder is the only folder that a server writes to. The lock is held as long as this process
-// lives, so that other processes can distinguish a folder in use from one left by a killed process.
+// serverFolder is the only folder to which a server writes. The lock is held as long as this
+// process lives, so that other processes can distinguish a used folder from an abandoned one.
 type serverFolder struct {
 	path string
 	lock *os.File
@@ -34,8 +34,8 @@ func newFolder(parent string, owner *syscall.Credential) (*serverFolder, error) 
 	return f, nil
 }
 
-// lockFolder locks the lock file before it gets its final name. So a folder whose lock file can be
-// locked is always abandoned.
+// lockFolder locks the lock file before the file gets its final name. So a folder whose lock file
+// can be locked is always abandoned.
 func (f *serverFolder) lockFolder(owner *syscall.Credential) error {
 	if owner != nil {
 		if err := os.Chown(f.path, int(owner.Uid), int(owner.Gid)); err != nil {
@@ -61,8 +61,8 @@ func (f *serverFolder) removeAll() error {
 	return err
 }
 
-// removeAbandoned removes the folders left by killed processes below parent. It skips what it
-// cannot remove, such as folders of other users.
+// removeAbandoned removes the folders left by killed processes below parent. It skips folders that
+// cannot be removed, such as folders of other users.
 func removeAbandoned(parent string) {
 	locks, err := filepath.Glob(filepath.Join(parent, folderPattern, "lock"))
 	if err != nil {

@@ -20,14 +20,14 @@ type postmaster struct {
 
 // superviseServer starts cmd and waits for it, both on a dedicated thread.
 //
-// No server may outlive this process, and this process may end without running any of our code
-// (SIGKILL, a test timeout, os.Exit). Only the kernel reliably notices that; on Linux it signals
-// the child (dieWithParent). But it does so when the thread that started the child ends, and the Go
-// runtime may end a thread at any time. A goroutine locked to its thread keeps the thread alive
-// exactly as long as the child runs.
+// No server may outlive this process, and this process may end without running any deferred code
+// (SIGKILL, a test timeout, os.Exit). Only the kernel reliably notices such an end; on Linux it
+// signals the child (dieWithParent). But the signal is sent when the thread that started the child
+// ends, and the Go runtime may end a thread at any time. A goroutine locked to its thread keeps the
+// thread alive exactly as long as the child runs.
 //
-// The kernel drops the parent-death signal when the child changes its user, so it has to be set
-// after that. Package os/exec does so, and also handles a parent that died in between.
+// The kernel drops the parent-death signal when the child changes its user, so the signal has to be
+// set after the change. Package os/exec does so, and also handles a parent that died in between.
 func superviseServer(cmd *exec.Cmd) (*postmaster, error) {
 	dieWithParent(cmd.SysProcAttr)
 	p := &postmaster{ended: make(chan struct{})}
@@ -39,7 +39,7 @@ func superviseServer(cmd *exec.Cmd) (*postmaster, error) {
 		p.process = cmd.Process
 		started <- err
 		if err == nil {
-			cmd.Wait() // the server log shows how it ended
+			cmd.Wait() // the server log shows the reason for the end
 			close(p.ended)
 		}
 	}()

@@ -13,7 +13,7 @@ import (
 )
 
 // processStat holds fields of /proc/<pid>/stat. The start time distinguishes a process from a later
-// one with the same id.
+// process with the same id.
 type processStat struct {
 	pid, parent int
 	state       string
@@ -30,7 +30,7 @@ func readProcess(pid int) (processStat, error) {
 	if err != nil {
 		return processStat{}, err
 	}
-	// The name in parentheses may contain anything, so parse from behind it.
+	// The name in parentheses may contain any characters, so parsing starts behind it.
 	f := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
 	if len(f) < 20 {
 		return processStat{}, fmt.Errorf("pgtest: /proc/%d/stat has %d columns", pid, len(f))

@@ -26,8 +26,7 @@ const (
 	stopTimeout  = 20 * time.Second
 )
 
-// Server is one PostgreSQL server with a folder of its own. Its methods are safe for concurrent
-// use.
+// Server is a PostgreSQL server with a folder of its own. Its methods are safe for concurrent use.
 type Server struct {
 	bin    string
 	owner  *syscall.Credential
@@ -43,7 +42,7 @@ type Server struct {
 }
 
 // StartServer starts a new server whose folder is below dir; "" means the default folder for
-// temporary files. For measurements choose a real disk. The caller must call Stop.
+// temporary files. For measurements, dir should be on a real disk. The caller must call Stop.
 func StartServer(ctx context.Context, dir string) (*Server, error) {
 	bin, err := findPrograms(debianBins)
 	if err != nil {
@@ -108,8 +107,8 @@ func (s *Server) Log() string { return filepath.Join(s.folder.path, "server.log"
 // 1,000.
 func (s *Server) LimitConnections(n int) { s.most.Store(int32(n)) }
 
-// ListenOn sets an address to listen on besides 127.0.0.1, from the next start on. Everyone who can
-// reach it may connect. DSNs still use 127.0.0.1.
+// ListenOn sets an address to listen on besides 127.0.0.1, from the next start on. Every client
+// that can reach the address may connect. DSNs still use 127.0.0.1.
 func (s *Server) ListenOn(address string) error {
 	rules, err := os.OpenFile(filepath.Join(s.dataDir(), "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -154,8 +153,8 @@ func (s *Server) Kill() error {
 	return err
 }
 
-// Freeze suspends all processes of the server, like a hanging machine: connections stay open and
-// nothing is answered. Thaw resumes them. The server must be running.
+// Freeze suspends all processes of the server, like a hanging machine: connections stay open, but
+// get no answers. Thaw resumes the processes. The server must be running.
 func (s *Server) Freeze() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

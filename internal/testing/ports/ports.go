@@ -1,8 +1,8 @@
 //go:build unix
 
 // Package ports reserves ports for tests. A reserved port has no listener, and no other caller of
-// this package, in this process or another one, gets the same port while this process lives. So a
-// member may be started there later, be killed, and return.
+// this package, in any process, gets the same port while this process lives. So a member may be
+// started on the port later, be killed, and return.
 package ports
 
 import (

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package process runs programs beside a test. They end with the test in any case. They can be
-// killed, frozen and stopped, and their output goes to a log named after them.
+// Package process runs programs beside a test. The programs end with the test in any case. They can
+// be killed, frozen and stopped, and the output of each program goes to a log named after it.
 package process
 
 import (
@@ -18,7 +18,7 @@ import (
 // Process is a started program.
 type Process struct {
 	Name  string
-	Err   error // how it ended; valid once Gone
+	Err   error // how the process ended; valid when Gone is closed
 	cmd   *exec.Cmd
 	log   string // path
 	ended chan struct{}
@@ -85,11 +85,11 @@ func (p *Process) Said() string {
 
 // Kill kills the process and returns when it has ended.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Signal(syscall.SIGKILL) // it may have ended already
+	_ = p.cmd.Process.Signal(syscall.SIGKILL) // fails if the process has ended already
 	<-p.ended
 }
 
-// Stop sends SIGTERM to the process and returns how it ended.
+// Stop sends SIGTERM to the process and returns its exit error, or nil.
 func (p *Process) Stop(patience time.Duration) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("stop %s: %w", p.Name, err)
@@ -103,7 +103,7 @@ func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) 
 // Thaw resumes a frozen process.
 func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Wait waits for the process to end by itself and returns how it ended.
+// Wait waits until the process ends by itself and returns its exit error, or nil.
 func (p *Process) Wait(patience time.Duration) error {
 	select {
 	case <-p.ended:

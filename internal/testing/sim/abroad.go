@@ -21,13 +21,13 @@ type externalSystem struct {
 	works map[string]*externalWork
 }
 
-// externalWork is one piece of work in the external system.
+// externalWork is a piece of work in the external system.
 type externalWork struct {
-	by     string        // name of the member that started it
+	by     string        // name of the member that started the work
 	report flow.Report   // result
 	until  time.Duration // time when it ends
-	never  bool          // it never ends by itself
-	off    bool          // it was canceled
+	never  bool          // whether the work never ends by itself
+	off    bool          // whether the work was canceled
 }
 
 // foreign is the service of all trackers in the simulation.
@@ -52,7 +52,7 @@ type workStarter struct {
 	h *host
 }
 
-// Start waits before and after the call. It knows the result of some jobs without starting them.
+// Start simulates delays before and after the call. Some results are known without a start.
 func (s workStarter) Start(_ context.Context, job flow.Job, lost bool) flow.Report {
 	s.check.checkCarried(s.h.name, job.Task, job.Address)
 	s.check.checkOnce(s.h.name, job)

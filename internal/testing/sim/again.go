@@ -80,8 +80,8 @@ func (r *rerunWatcher) inVain() (unitKey, bool) {
 	return unitKey{}, false
 }
 
-// isUndoable reports whether a node may have been undone, by itself or together with the branch
-// that contains it.
+// isUndoable reports whether a node may have been undone, alone or together with the branch that
+// contains it.
 func isUndoable(g *flow.PlanScope, node string) bool {
 	for i, char := range node + "/" {
 		if char != '/' {

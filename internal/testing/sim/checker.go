@@ -15,7 +15,7 @@ type commitChecker struct {
 	w      *simWorld
 	store  *storeModel
 	plans  map[string]*flow.Plan     // by version
-	drains map[string]bool           // versions whose tasks start nothing after a gentle cancel
+	drains map[string]bool           // versions whose tasks start no jobs after a gentle cancel
 	undo   map[*flow.PlanNode]string // compensation keys by node
 	limits *flow.Limits
 	tasks  map[string]*taskShadow
@@ -23,7 +23,7 @@ type commitChecker struct {
 
 	timetable *scheduleUser
 	ledger    *codeLedger
-	planned   bool              // only planned moves happen
+	planned   bool              // whether only planned moves happen
 	carriers  map[string]string // executor of each job, by job id
 	refused   map[string]bool   // tasks for which the store has refused a value
 	// start times of holders limited by a rate, by key and holder
@@ -46,7 +46,7 @@ type taskShadow struct {
 	begun    map[flow.Address]bool     // attempts known to have begun
 	// attempts with external work, according to the stored events
 	working    map[flow.Address]bool
-	lostCounts map[flow.Address]int      // number of losses of those attempts
+	lostCounts map[flow.Address]int      // number of losses, by attempt
 	attempts   map[flow.Address]bool     // started attempts; true if they have ended
 	promised   map[*flow.PlanNode]string // compensation keys by node
 	// units to be undone if the task does not complete, in order of completion
@@ -54,7 +54,7 @@ type taskShadow struct {
 	reruns        *rerunWatcher
 	permits       []taskPermit
 	takenSignals  map[string]bool // taken signals, by node and number
-	waitedOutside bool            // it has waited for external work
+	waitedOutside bool            // whether the task has waited for external work
 }
 
 // newShadow returns the shadow of a new task.
@@ -133,14 +133,14 @@ func (c *commitChecker) checkRow(incarnation string, t *taskShadow, commit *pers
 	}
 }
 
-// notePlan records the plan of a version before a defect changes it, and whether its tasks drain
-// and what they undo.
+// notePlan records the plan of a version before a defect changes it. It also records whether the
+// version's tasks drain, and which nodes they undo.
 func (c *commitChecker) notePlan(version string, plan *flow.Plan) {
 	c.plans[version], c.drains[version] = plan, plan.Profile != flow.ProfilePgflow
 	promisedUndo(plan.Root, c.undo)
 }
 
-// late is the maximal delay of a timer, if at most one member is replaced meanwhile.
+// late is the maximal delay of a timer, if at most one member is replaced during the delay.
 const late = 20 * time.Second
 
 // checkTakenOnce checks that no signal ends two visits of a node.
@@ -202,7 +202,7 @@ func (t *taskShadow) applyEvent(e *flow.Event) error {
 		return t.checkCompensations(e)
 	case flow.TaskClosing:
 		if e.Status == string(flow.TaskCompleted) {
-			t.owed = nil // nothing is undone, even if the finally node fails
+			t.owed = nil // even if the finally node fails, nothing is undone
 		}
 	case flow.TaskRetried:
 		t.ended = false

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// checkSideEffects checks what a commit changed besides the journal.
+// checkSideEffects checks the changes of a commit besides the journal.
 func (c *commitChecker) checkSideEffects(t *taskShadow, commit *persistence.Commit) {
 	in := c.store.tasks[commit.Task]
 	want := persistence.Columns{Status: string(t.state.Status), Cursor: t.state.Root.Cursor, LastAction: t.state.Root.LastAction,

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// finishUnits completes direct units from outside, and appends units before that.
+// finishUnits completes direct units from outside, and appends units before their completion.
 func (u *simUser) finishUnits() {
 	appended := map[string]bool{}
 	for !u.done {
@@ -43,7 +43,7 @@ func (p *flowScenario) finishCommand(a flow.Address, appended map[string]bool) f
 	return flow.Report{Address: a, Output: directOutput(a.Unit), Direct: true}
 }
 
-// directUnits returns the unfinished direct units of the root scope, including those whose turn has
+// directUnits returns the unfinished direct units of the root scope, including units whose turn has
 // not come yet.
 func directUnits(s *flow.State) (units []flow.Address) {
 	for _, st := range s.Root.Active() {

@@ -24,7 +24,8 @@ func (h *host) baseHost() base.Host {
 	return base.Host{Go: h.runBackground, Clock: h, Park: h.w.parkUntil}
 }
 
-// newClusterMember creates the cluster part before the member, because the member needs it.
+// newClusterMember creates the cluster part before the member, because the member needs the cluster
+// part.
 func (st *simRun) newClusterMember(h *host, store persistence.Store, reader *persistence.Reader) *clusterMember {
 	c := &clusterMember{st: st, h: h}
 	c.router = cluster.NewRouter(cluster.RouterConfig{Peers: &peerLinks{st: st, h: h}, Journals: store, Plans: reader, Host: h.baseHost()})

@@ -141,7 +141,7 @@ func (c *codeCarrier) Carry(ctx context.Context, job flow.Job) flow.Report {
 		len(job.Function.Steps), job.Function.Undoes)
 	own = carriers.WithFunctionHost(own, c.newFunctionHost(carriers.FunctionHostOf(ctx), &job))
 	reports := make(chan flow.Report, 1)
-	go func() { reports <- c.flows.Carry(own, job) }() // it ends with its context
+	go func() { reports <- c.flows.Carry(own, job) }() // ends with its context
 	c.w.parkUntil(func() bool { return len(reports) > 0 })
 	report := <-reports
 	c.w.addTrace("%s has called the function of %s: %s %s %+v", c.h.name, job.ID(), report.Output, report.Error, report.GivenUp)
@@ -178,7 +178,7 @@ func (c *codeCarrier) recordSteps(engine carriers.FunctionHost, job *flow.Job, s
 	return err
 }
 
-// newCall returns a call of a program for a job. A later delivery of the job may go on with it.
+// newCall returns a call of a program for a job. A later delivery of the job may continue the call.
 func (c *codeCarrier) newCall(id string) *codeCall {
 	return &codeCall{
 		takeTurn: func(done <-chan struct{}, path, last string) {
@@ -199,7 +199,7 @@ func (c *codeCarrier) newCall(id string) *codeCall {
 	}
 }
 
-// codeWork is the work of one try of a step.
+// codeWork is the work of a single try of a step.
 type codeWork struct {
 	place, key string
 	op         *codeOp

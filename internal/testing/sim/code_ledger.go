@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// CodeCounts counts events of functions, to show that a kind of run has them.
+// CodeCounts counts events of functions, to show that such events occur in a kind of run.
 type CodeCounts struct {
 	Calls    int // calls by carriers
 	Works    int // tries of steps that have begun
@@ -133,7 +133,7 @@ func (l *codeLedger) noteResults(job *flow.Job, steps []flow.CodeStep) {
 	}
 }
 
-// isCurrent reports whether a delivery is the newest one that is stored.
+// isCurrent reports whether a delivery is the newest stored delivery.
 func (l *codeLedger) isCurrent(job *flow.Job) bool {
 	t := l.check.tasks[job.Task]
 	if t == nil || deliveryOf(t.state) != job.Given {
@@ -143,7 +143,7 @@ func (l *codeLedger) isCurrent(job *flow.Job) bool {
 	return st.Visit == job.Visit && int(st.Units[0].Attempt) == job.Attempt
 }
 
-// checkStored checks that results are stored when their function gets to know that.
+// checkStored checks that results are stored before their function receives them.
 func (l *codeLedger) checkStored(c *codeCarrier, job *flow.Job, steps []flow.CodeStep) {
 	for i := range steps {
 		if _, stored := l.recordOf(job.Task).stored[stepPlace(&steps[i])]; !stored {
@@ -152,7 +152,7 @@ func (l *codeLedger) checkStored(c *codeCarrier, job *flow.Job, steps []flow.Cod
 	}
 }
 
-// checkVisible checks that a function goes on only behind a stored result.
+// checkVisible checks that a function continues only after a stored result.
 func (l *codeLedger) checkVisible(c *codeCarrier, id, place string) {
 	job := c.deliveries[id]
 	place = job.RestartPrefix() + place

@@ -29,7 +29,7 @@ const (
 	codeNow      codeKind = "now"
 	codeLoop     codeKind = "loop" // runs its first branch several times
 	codeEach     codeKind = "each" // runs its first branch for several items
-	codeGo       codeKind = "go"   // runs its first branch beside its second one
+	codeGo       codeKind = "go"   // runs its first branch beside its second branch
 	codeRace     codeKind = "race"
 	codeFail     codeKind = "fail" // ends the function with an error
 )
@@ -43,10 +43,10 @@ type codeOp struct {
 	fails   int // number of tries that fail; beyond the retries all fail
 	retries int
 	pause   time.Duration
-	fatal   bool // its failures cannot be repeated
-	deaf    bool // its work does not notice that it is cut off
-	undo    bool // its result is undone if the function fails
-	lenient bool // the function goes on behind a failure
+	fatal   bool // whether failures of the step are permanent
+	deaf    bool // whether the work ignores the end of its context
+	undo    bool // whether the result is undone if the function fails
+	lenient bool // whether the function continues after a failure
 
 	delay    time.Duration // codeSleep: its duration; waits: their limit, or 0
 	times    int           // codeLoop: number of rounds; codeEach: number of items
@@ -58,7 +58,7 @@ type codeOp struct {
 // always is a number of failures that no step survives.
 const always = 1 << 20
 
-// undoName is the name of the step that undoes another one.
+// undoName returns the name of the step that undoes another step.
 func undoName(name string) string { return "undo-" + name }
 
 // codeWriter draws a function.

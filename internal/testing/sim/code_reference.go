@@ -16,7 +16,7 @@ type codeReference struct {
 	wrong  error // the first recorded step that is missing or has another result
 }
 
-// referenceBranch is a branch of it.
+// referenceBranch is a branch of the reference execution.
 type referenceBranch struct {
 	*codeReference
 	path string

@@ -25,7 +25,7 @@ type codeReplay struct {
 
 	mu        sync.Mutex
 	steps     []conversation.Step
-	unknown   string // a step that has another result than the known one
+	unknown   string // a step whose result differs from the known result
 	otherRace bool   // another branch won a race
 }
 
@@ -80,7 +80,7 @@ func (r *codeReplay) callOnce() (conversation.Outcome, []*conversation.Wait) {
 	return o, waits
 }
 
-// positionOf returns the position of a step among the known ones; -1 if it is none of them.
+// positionOf returns the position of a step among the known steps, or -1.
 func (r *codeReplay) positionOf(s *conversation.Step) int {
 	known := flow.CodeStep{Name: s.Name, Use: s.Use, Kind: flow.CodeKind(s.Kind), Tries: s.Tries}
 	if at, is := r.at[stepPlace(&known)]; is {
@@ -107,7 +107,7 @@ func (r *codeReplay) workOf(s *conversation.Step) conversation.Work {
 	}
 }
 
-// Record compares the steps with the known ones.
+// Record compares the steps with the known steps.
 func (r *codeReplay) Record(_ context.Context, steps []*conversation.Step, _ []*conversation.Wait) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

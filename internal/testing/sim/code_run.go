@@ -30,10 +30,10 @@ func mixSum(sum uint32, texts ...string) uint32 {
 // errScripted is the error of an operation that fails by script.
 var errScripted = errors.New("broken by script")
 
-// codeCall is one call of a program. Its goroutines touch the world only by its functions, which
-// return early when their first argument is closed.
+// codeCall is one call of a program. Its goroutines access the world only by the functions of this
+// struct, which return early when their first argument is closed.
 type codeCall struct {
-	takeTurn func(done <-chan struct{}, path, last string)    // waits until a branch may go on
+	takeTurn func(done <-chan struct{}, path, last string)    // waits until a branch may continue
 	carryOut func(done <-chan struct{}, work *codeWork) error // does the work of a step
 }
 
@@ -67,7 +67,7 @@ func (b *codeBranch) newBranch(f *durable.Flow, path string) *codeBranch {
 	return &codeBranch{codeCall: b.codeCall, f: f, path: b.path + path + "/", uses: map[string]int{}}
 }
 
-// placeOf returns the place of the next use of a name, as the conversation counts it.
+// placeOf returns the place of the next use of a name, numbered as in the conversation.
 func (b *codeBranch) placeOf(name string) string {
 	b.uses[name]++
 	if n := b.uses[name]; n > 1 {

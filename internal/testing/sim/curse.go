@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// maxCrashes is the maximal number of actor crashes on a host. More crashes of one step would fail
-// it, and the core alone cannot predict that.
+// maxCrashes is the maximal number of actor crashes on a host. More crashes in one step would fail
+// the step, and the core alone cannot predict this failure.
 const maxCrashes = 4
 
 // shortestPause is the minimal pause between a crash of a task's actor and the next message to it.
@@ -39,8 +39,8 @@ func messageTarget(message any) (task string, claim bool) {
 	return id.String(), cmd.Elem().Type() == claimType
 }
 
-// maybeCrash sometimes crashes an actor at one of our messages. It also checks that no message
-// reaches a task in the pause after its crash; only a move ends that pause early.
+// maybeCrash sometimes crashes an actor at a message from the simulation. It also checks that no
+// message reaches a task in the pause after its crash; only a move ends the pause early.
 func (h *host) maybeCrash(actor string, message any) {
 	if h.dead || strings.HasPrefix(fmt.Sprintf("%T", message), "*actor.") {
 		return

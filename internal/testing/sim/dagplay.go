@@ -14,7 +14,7 @@ type dagWriter struct {
 	play   *flowScenario
 	names  int
 	undo   bool // nodes may have compensations,
-	deep   bool // also nodes in inner flows
+	deep   bool // whether nodes in inner flows are undone, too
 	remote bool // a worker is always attached, or will be
 	fast   bool // the first failure ends the task, so it is open which other nodes ran
 }
@@ -244,7 +244,7 @@ func (w *dagWriter) writeBranch(n object, deps []string, depth int) {
 	}
 	if w.rng.IntN(3) == 0 {
 		first := pickOne(w.rng, "inc", "coin", "flaky")
-		// then its visits are those of its task
+		// the visits of the scope are then the visits of its task
 		if depth == 0 && len(deps) == 0 && n["when"] == nil && n["prep"] == nil {
 			first = pickOne(w.rng, "inc", "coin", "flaky", "second", "unlucky")
 		}

@@ -75,7 +75,7 @@ func (st *simRun) awakeMembers() []*simMember {
 	return slices.DeleteFunc(slices.Clone(st.activeMembers), func(a *simMember) bool { return a.h.frozen || a.h.dead })
 }
 
-// causeTrouble injects a fault into one of the members.
+// causeTrouble injects a fault into a random member.
 func (st *simRun) causeTrouble() {
 	a := pickOne(st.w.rng, st.awakeMembers()...)
 	if st.planned {
@@ -112,7 +112,7 @@ func (st *simRun) retireMember(a *simMember, patience time.Duration) {
 	st.w.addTrace("%s leaves the others", a.h.name)
 	ctx, cancel := context.WithCancel(context.Background())
 	grace := leaveGrace
-	if st.planned { // it finishes even with the slowest store
+	if st.planned { // a planned run finishes even with the slowest store
 		grace = time.Minute
 	}
 	stop := st.w.callAfter(nil, grace, cancel)

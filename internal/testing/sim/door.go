@@ -9,7 +9,8 @@ import (
 )
 
 // storeConn is a host's connection to the store: slow, and sometimes closed in one direction. The
-// persistence.Store behind it is the model, or a defective one that the checks have to catch.
+// persistence.Store behind the connection is the model, or a defective store that the checks have
+// to detect.
 type storeConn struct {
 	persistence.Store
 	w *simWorld
@@ -26,7 +27,7 @@ var (
 	errDown = errors.New("sim: this host has crashed")
 )
 
-// delayCall simulates the time of one direction of a call.
+// delayCall simulates the time of one direction of a store call.
 func (d *storeConn) delayCall() {
 	d.w.yieldOnce()
 	switch {
@@ -101,7 +102,7 @@ func (d *storeConn) strayCommit(ctx context.Context, incarnation string, batch [
 	rewinds := d.w.rewinds
 	d.w.callAfter(nil, d.w.upTo(3*time.Second), func() {
 		if d.w.rewinds != rewinds {
-			return // it was sent to the state before the rewind
+			return // the call was sent to the state before the rewind
 		}
 		answers, err := d.Store.Commit(context.WithoutCancel(ctx), incarnation, batch)
 		d.w.addTrace("a stray batch of %s arrives: %v %v", incarnation, answers, err)

@@ -61,7 +61,7 @@ type dagNode struct {
 // nodeEnd is the end of a node.
 type nodeEnd struct {
 	status   flow.StepStatus
-	optional bool // it was skipped, and its dependents run without it
+	optional bool // whether the node was skipped, and its dependents run without it
 	out      any
 }
 
@@ -74,7 +74,7 @@ type scopeContext struct {
 	shut   bool     // the branch is skipped, so nothing in it runs
 }
 
-// depsView is what a node sees of its dependencies.
+// depsView is the value of $deps for a node.
 type depsView struct {
 	names   []string
 	outs    map[string]any  // outputs of the completed dependencies
@@ -230,7 +230,7 @@ func (e *dagEvaluator) decideNode(in *scopeContext, n *dagNode, sees depsView) *
 }
 
 // evaluateBranch expands the flow of a branch. The nodes are skipped with the branch, and the
-// branch has no value if one of them has failed.
+// branch has no value if one of its nodes has failed.
 func (e *dagEvaluator) evaluateBranch(in *scopeContext, key string, n *dagNode, sees depsView, r *nodeEnd) *nodeEnd {
 	inner := &scopeContext{flow: n.Flow, prefix: in.prefix + key + "/", run: in.run, sees: sees}
 	if r.status == flow.StepStarted && n.Prep != nil {

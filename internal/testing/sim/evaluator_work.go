@@ -122,7 +122,7 @@ func (e *dagEvaluator) evaluateUnits(n *dagNode, key string, items []any) *nodeE
 }
 
 // evaluateGraph evaluates the graph that scenarios have in a branch: x, then y, if a choice between
-// them allows it.
+// them allows y.
 func (e *dagEvaluator) evaluateGraph(n *dagNode, run any) *nodeEnd {
 	fields, _ := run.(map[string]any)
 	first, second := n.Flow.Nodes["x"].Service, n.Flow.Nodes["y"].Service
@@ -180,7 +180,7 @@ func containsPattern(v, pattern any) bool {
 }
 
 func decodeValue(v json.RawMessage) (out any) {
-	_ = json.Unmarshal(v, &out) // null if it does not decode
+	_ = json.Unmarshal(v, &out) // null if the value cannot be decoded
 	return out
 }
 

@@ -8,8 +8,7 @@ import (
 )
 
 // celExpression is a CEL expression with its meaning, which is derived from the definition of CEL
-// and not from our implementation. The function evaluate returns ok = false if the evaluation
-// fails.
+// and not from package expr. The function evaluate returns ok = false if the evaluation fails.
 type celExpression struct {
 	text     string
 	evaluate func(vars object) (v any, ok bool)
@@ -169,7 +168,9 @@ func notExpr(a celExpression) celExpression {
 	}}
 }
 
-// logicExpr is || or &&. One deciding operand suffices, even if the other one fails.
+// logicExpr is
+//
+// or &&. A single deciding operand suffices, even if the other operand fails.
 func logicExpr(a, b celExpression, decides bool) celExpression {
 	op := " && "
 	if decides {

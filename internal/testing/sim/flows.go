@@ -57,7 +57,7 @@ func (m *storeModel) Version(_ context.Context, id string) (*persistence.Version
 	return &v, nil
 }
 
-// FindVersion returns the newest version; the simulation needs no other one.
+// FindVersion returns the newest version; the simulation needs no other version.
 func (m *storeModel) FindVersion(_ context.Context, flowID string, _ int) (*persistence.Version, error) {
 	var newest *persistence.Version
 	for _, v := range m.versions {

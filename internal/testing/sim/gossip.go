@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// gossipViews is what a member hears about the others by gossip; it may be outdated or wrong in any
-// way. The production router uses it to find the owner of a task. So the simulation shows that the
-// router needs it only as a hint. Liveness for take-overs of jobs, and ownership for claims, are
-// read from the store instead.
+// gossipViews is a member's view of the others by gossip; it may be outdated or wrong in any way.
+// The production router uses the view to find the owner of a task. So the simulation shows that the
+// router needs the view only as a hint. Liveness for take-overs of jobs, and ownership for claims,
+// are read from the store instead.
 type gossipViews struct {
 	*cluster.Keeper
 	st      *simRun
@@ -23,7 +23,7 @@ type gossipViews struct {
 	lied    bool // the last view was false
 }
 
-// mostEarlier is the number of true views from which an outdated one is drawn.
+// mostEarlier is the number of true views from which an outdated view is drawn.
 const mostEarlier = 8
 
 // Current returns the view that the member believes for a while.
@@ -32,8 +32,8 @@ func (g *gossipViews) Current() *cluster.View {
 	g.noteView(truth)
 	if w.now >= g.until || g.st.isGossipTrue() {
 		g.belief, g.until = nil, w.now+w.upTo(2*time.Second)
-		// If members only join and leave, callers must see no errors. A router that gets only false
-		// views during all its tries has to give up, so true views are inserted between them.
+		// If members only join and leave, callers must see no errors. A router with only false
+		// views in all its tries has to give up, so true views are inserted between the false ones.
 		g.lied = !(g.st.planned && g.lied) && g.st.drawLie()
 		if g.lied {
 			g.belief = g.makeLie(truth)
@@ -68,7 +68,7 @@ func (st *simRun) drawLie() bool {
 	return !st.isGossipTrue() && st.w.faults.lies > 0 && st.w.drawChance(st.w.faults.lies)
 }
 
-// makeLie returns a view that is wrong in one or several ways.
+// makeLie returns a view that is wrong in at least one way.
 func (g *gossipViews) makeLie(truth *cluster.View) *cluster.View {
 	w := g.st.w
 	if w.drawChance(200) {

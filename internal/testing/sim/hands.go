@@ -11,13 +11,13 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// attachedWorker is a worker process that attaches. It keeps one session as long as members allow
-// it, and continues its jobs while its stream is broken.
+// attachedWorker is a worker process that attaches. It keeps a session as long as members allow the
+// session, and continues its jobs while its stream is broken.
 type attachedWorker struct {
 	*simRun
 	ctx      context.Context
 	name     string
-	all      bool // it carries out jobs of all services
+	all      bool // whether the worker carries out jobs of all services
 	services []string
 	labels   []string
 	credits  int
@@ -25,7 +25,7 @@ type attachedWorker struct {
 	life          int // number of restarts
 	at            *simMember
 	stream        *workerStream // last stream …
-	sessionStream *workerStream // … and the last one on which it was welcomed
+	sessionStream *workerStream // the last stream on which the session was welcomed
 	session       string
 	held          map[uint64]*attachedJob
 	finished      map[uint64]*attach.Result // results not acknowledged yet
@@ -91,8 +91,8 @@ func (d *attachedWorker) runWorker() {
 	}
 }
 
-// chooseOffer draws what the worker offers. A worker that resumes its session may have changed its
-// credits.
+// chooseOffer draws the services and credits that the worker offers. A worker that resumes its
+// session may have changed its credits.
 func (d *attachedWorker) chooseOffer() {
 	all := slices.Concat([]string{hang}, services, dagServices)
 	if d.session == "" {
@@ -128,7 +128,7 @@ func (d *attachedWorker) dropJobs() {
 	clear(d.tickets)
 }
 
-// attachTo serves one stream until it ends. It returns true if the process has ended.
+// attachTo serves one stream until the stream ends. It returns true if the process has ended.
 func (d *attachedWorker) attachTo(a *simMember) (ended bool) {
 	p := d.dialMember(a)
 	d.stream, d.at = p, a
@@ -371,7 +371,7 @@ func (d *attachedWorker) runJob(j *attachedJob, life int, job flow.Job) {
 	d.recordResult(n, result)
 }
 
-// recordResult keeps a result until the member acknowledges it. It sometimes sends a result twice.
+// recordResult keeps a result until the member acknowledges it. Sometimes the result is sent twice.
 func (d *attachedWorker) recordResult(n uint64, r *attach.Result) {
 	delete(d.held, n)
 	d.finished[n] = r

@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-engine/troupe/actors"
 )
 
-// host is a machine with its work and clock. A dead host does nothing any longer; a frozen one does
-// it later.
+// host is a machine with its work and clock. A dead host runs no work; a frozen host runs its work
+// later.
 type host struct {
 	w            *simWorld
 	name         string
@@ -16,8 +16,8 @@ type host struct {
 	drift        int64         // drift of its clock in 1/1000
 	dead         bool
 	frozen       bool
-	cutFromPeers bool // it cannot exchange messages with other hosts
-	cutFromStore bool // it cannot reach the store
+	cutFromPeers bool // whether the host cannot exchange messages with other hosts
+	cutFromStore bool // whether the host cannot reach the store
 
 	carrying map[string]int // jobs that its carriers are carrying out
 	credits  creditCounts   // credits that its member has published

@@ -32,7 +32,7 @@ func (m *storeModel) Rule(_ context.Context, incarnation string, q persistence.P
 		return persistence.Ruling{}, persistence.ErrFenced
 	}
 	r := m.permits.Rule(m.w.storeNow().UnixMilli(), q)
-	if m.generous { // a defect to be caught: one permit more than the limit is granted
+	if m.generous { // a defect to be detected: one permit more than the limit is granted
 		r.Given = append(r.Given, m.permits.Waiting(q.Key)...)
 	}
 	m.check.checkRate(m.w.storeNow().UnixMilli(), &r)

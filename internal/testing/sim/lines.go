@@ -38,7 +38,8 @@ func (l *peerLinks) findPeer(to persistence.MemberRow) *simMember {
 	return nil
 }
 
-// delayMessage simulates the time of one direction. A dead host neither sends nor receives.
+// delayMessage simulates the time of one direction of a message. A dead host neither sends nor
+// receives.
 func (l *peerLinks) delayMessage(ctx context.Context, lost int) bool {
 	w := l.st.w
 	until := w.now

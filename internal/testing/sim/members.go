@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// memberRecord is one incarnation of a member.
+// memberRecord is a single incarnation of a member.
 type memberRecord struct {
 	persistence.MemberRow
 	until    time.Time // lease end, to the microsecond
@@ -171,7 +171,7 @@ func (m *storeModel) Release(_ context.Context, incarnation string, transfers []
 	return nil
 }
 
-// claimShards assigns the unowned ones of the given shards to a member and returns their number.
+// claimShards assigns the unowned shards among the given ones to a member and returns their number.
 func (m *storeModel) claimShards(shards []int, incarnation string) (n int) {
 	for _, shard := range shards {
 		if m.owners[shard] == "" {

@@ -105,7 +105,7 @@ func (st *simRun) memberConfig(h *host) actors.Config {
 	return cfg
 }
 
-// removeMember removes a member from those that receive requests.
+// removeMember removes a member from the members that receive requests.
 func (st *simRun) removeMember(a *simMember) {
 	st.activeMembers = slices.DeleteFunc(st.activeMembers, func(b *simMember) bool { return a == b })
 }
@@ -138,7 +138,7 @@ func (st *simRun) runMember() {
 // checkLeftovers checks that a member holds nothing in memory and carries out nothing when no work
 // is left.
 func (st *simRun) checkLeftovers(a *simMember) {
-	until := st.w.now + 2*time.Minute // a carrier asks that late whether a job is still needed
+	until := st.w.now + 2*time.Minute // a carrier checks that late whether a job is still needed
 	for {
 		s := a.Stats()
 		if s.Actors["task"]+s.Actors["step"]+s.Ready+s.Uncommitted+s.Messages == 0 &&
@@ -178,7 +178,7 @@ func (st *simRun) crashMember(a *simMember) {
 	st.killMember(a)
 }
 
-// killMember removes a member. Nothing more is heard from a crashed one.
+// killMember removes a member. A crashed member sends no more messages.
 func (st *simRun) killMember(a *simMember) {
 	st.removeMember(a)
 	a.h.crashHost()
@@ -218,7 +218,7 @@ func (st *simRun) handOver(a *simMember) *simMember {
 	return st.addMember()
 }
 
-// replaceFrozen lets another member take over from a frozen one, which later continues.
+// replaceFrozen lets another member take over from a frozen member, which later continues.
 func (st *simRun) replaceFrozen(a *simMember) *simMember {
 	st.w.addTrace("%s freezes", a.h.name)
 	a.h.frozen = true

@@ -9,7 +9,7 @@ import (
 )
 
 // workerStream is the stream between a worker and its member. Messages arrive in order, after a
-// delay. When one end closes, the other end may notice it only because no message arrives any more.
+// delay. When one end closes, the other end may notice only because no more messages arrive.
 type workerStream struct {
 	d    *attachedWorker
 	a    *simMember

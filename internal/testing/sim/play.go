@@ -24,8 +24,8 @@ type flowScenario struct {
 
 	// For dag mode:
 	dag     bool
-	again   bool           // it is retried once if it fails
-	direct  bool           // it has direct units, completed from outside
+	again   bool           // whether the task is retried once if it fails
+	direct  bool           // whether the task has direct units, completed from outside
 	appends map[string]int // number of units to append, by direct fanout
 	cel     celExpressions
 }
@@ -40,8 +40,8 @@ func farMS(rng *rand.Rand) int64 {
 // farText is like farMS, as a duration text for definitions in dag mode.
 func farText(rng *rand.Rand) string { return pickOne(rng, "876000h", "36500d") }
 
-// graphWriter draws a scenario in graph mode. A scope is a chain of short fragments; each has one
-// entry and some exits.
+// graphWriter draws a scenario in graph mode. A scope is a chain of short fragments; each fragment
+// has one entry and some exits.
 type graphWriter struct {
 	rng     *rand.Rand
 	play    *flowScenario
@@ -78,7 +78,7 @@ func drawPlay(rng *rand.Rand, rich, remote bool) *flowScenario {
 	w.addKeys(d, "$params.n")
 	if rich && rng.IntN(5) == 0 {
 		d["finally"] = "last"
-		last := object{} // its input may contain a stack trace
+		last := object{} // the input may contain a stack trace
 		w.writeExec(last, "echo", "echo", "boom")
 		d["nodes"].(object)["last"] = last
 	}
@@ -206,7 +206,7 @@ func (w *graphWriter) writeFragment() flowFragment {
 	return w.writeExecutor()
 }
 
-// singleNode returns a fragment of one node.
+// singleNode returns a fragment with a single node.
 func (w *graphWriter) singleNode(n object) flowFragment {
 	key := w.addNode(n)
 	return flowFragment{key, []string{key}}
@@ -435,7 +435,7 @@ func (w *graphWriter) writeWait() flowFragment {
 	return w.addFork(flowFragment{n, []string{n}}, "approved")
 }
 
-// writeHanging draws a step whose jobs are never reported, so that it times out.
+// writeHanging draws a step whose jobs are never reported, so that the step times out.
 func (w *graphWriter) writeHanging() flowFragment {
 	most, pause := w.rng.IntN(2), pickOne(w.rng, 0, 50)
 	n := object{}

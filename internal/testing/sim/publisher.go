@@ -202,8 +202,8 @@ func (p *flowPublisher) isGone(n engine.NewTask, version string) bool {
 	return err == nil && task != nil && task.deleted
 }
 
-// endAll ends all remaining tasks, including those with unanswered starts, and checks that
-// everything deleted is gone.
+// endAll ends all remaining tasks, including tasks with unanswered starts, and checks that all
+// deleted data is gone.
 func (p *flowPublisher) endAll() {
 	gone := p.tasksOf(func(version string) bool { return !p.store.hasVersion(version) })
 	p.w.parkUntil(func() bool { return len(p.activeMembers) > 0 })

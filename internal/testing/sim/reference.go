@@ -25,7 +25,7 @@ func outcomeOf(s *flow.State, signals map[string]json.RawMessage) taskOutcome {
 	for key := range signals {
 		delete(shared, key)
 	}
-	delete(shared, undoneKey) // the last one of several units in flight is random
+	delete(shared, undoneKey) // with several units in flight, the last undone unit is random
 	visits, _ := json.Marshal(s.Root.Visits)
 	out, _ := json.Marshal(shared)
 	text, _, _ := strings.Cut(s.Error, panicText) // a stack trace follows

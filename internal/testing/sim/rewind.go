@@ -25,7 +25,7 @@ type storeImage struct {
 	queue      map[string]persistence.QueueRow
 	permits    *permits.Permits
 	externals  *permits.Externals
-	rateStarts map[string]map[string]int64 // those of the checker
+	rateStarts map[string]map[string]int64 // the checker's rateStarts
 }
 
 // takeImage copies the content of the store.
@@ -73,8 +73,8 @@ func (m *storeModel) renewedSince(i *storeImage) bool {
 		func(one *memberRecord) bool { return one.FencedAt == 0 && one.renewals <= then[one.Incarnation]+1 })
 }
 
-// rewindTo resets the checker to the restored state. It keeps what was carried out in the lost
-// history.
+// rewindTo resets the checker to the restored state. It keeps the record of work carried out in the
+// lost history.
 func (c *commitChecker) rewindTo(i *storeImage) {
 	c.rateStarts = i.rateStarts
 	for id, t := range c.tasks {
@@ -123,9 +123,9 @@ func (c *commitChecker) wasClaimed(task, token string) bool {
 	return c.former[task] != nil && c.former[task].tokens[token]
 }
 
-// reconnectStore does what a store does when a new connection leads to an older state: it sends
-// nothing before the members of the lost history are ended. An unknown history was begun by another
-// member for that reason.
+// reconnectStore simulates a new connection that leads to an older state: the store sends nothing
+// before the members of the lost history are ended. An unknown history was begun by another member
+// in the same situation.
 func (d *storeConn) reconnectStore() {
 	m := d.base
 	if m == nil {
@@ -135,7 +135,7 @@ func (d *storeConn) reconnectStore() {
 		d.seen, d.rewinds = map[string]bool{}, d.w.rewinds
 	}
 	if d.rewinds != d.w.rewinds && d.seen[m.history] {
-		_ = m.BeginHistory(context.Background(), m.history, 0) // it cannot fail
+		_ = m.BeginHistory(context.Background(), m.history, 0) // cannot fail
 	}
 	d.rewinds, d.seen[m.history] = d.w.rewinds, true
 }
@@ -174,8 +174,8 @@ func (u *simUser) liveThroughRewinds() {
 	u.done, u.ended = true, true
 }
 
-// followToEnd sends what the task waits for until it ends. It returns false if the store has lost
-// the task.
+// followToEnd sends the signals and answers that the task waits for until the task ends. It returns
+// false if the store has lost the task.
 func (u *simUser) followToEnd() bool {
 	for {
 		t, in := u.check.tasks[u.task], u.store.tasks[u.task]

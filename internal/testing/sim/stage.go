@@ -50,7 +50,7 @@ type simRun struct {
 	runDone       bool
 	deletes       bool // flows are deleted during the run
 	reconnects    bool // a rewound store is reached only over new connections
-	steady        bool // no more rewinds follow
+	steady        bool // whether no more rewinds follow
 	shrinks       bool // later members have smaller limits, which affect how tasks end
 }
 
@@ -64,7 +64,7 @@ type simMember struct {
 	grace          time.Duration      // grace period of a session
 	fickle         *fickleRelay       // nil without this defect
 	timer          *schedules.Runner  // nil if there are no schedules
-	ends           bool               // it is giving up its work
+	ends           bool               // whether the member is giving up its work
 }
 
 // outsideEngine returns the engine that outside callers use.
@@ -106,7 +106,7 @@ type Options struct {
 
 	// Of attached workers:
 	Fickle bool // their jobs move to others while their sessions continue
-	Greedy bool // they get one job more than their credits
+	Greedy bool // whether workers get one job more than their credits
 
 	// Of functions:
 	Shortened bool // carriers get the history of a function without its newest step
@@ -135,7 +135,7 @@ type Result struct {
 	Followed int            // looks at external work by members that did not start it
 	Slots    int            // slots that had a task
 	Rewinds  int            // rewinds of the store
-	Code     CodeCounts     // of functions
+	Code     CodeCounts     // counts of functions
 	Lies     map[string]int // false views of gossip, by kind
 	Trace    []string       // last lines of the trace
 }
@@ -149,7 +149,7 @@ const (
 // endless is a limit that is never reached.
 const endless = 1 << 30
 
-// Run plays one seed.
+// Run plays the run of a seed.
 func Run(seed uint64, o Options) Result {
 	w := newWorld(seed)
 	if o.Plain {
@@ -279,7 +279,7 @@ func (st *simRun) newReader() *persistence.Reader {
 	return r
 }
 
-// runToEnd runs until all users have finished, and then checks what is left.
+// runToEnd runs until all users have finished, and then checks the final state.
 func (st *simRun) runToEnd() {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -360,7 +360,8 @@ func (st *simRun) describeUnfinished() string {
 	return text
 }
 
-// anyMember returns the member that a client happens to ask. It may have lost its ownership.
+// anyMember returns a random member for a request of a client. The member may have lost its
+// ownership.
 func (st *simRun) anyMember() engine.Engine {
 	st.w.parkUntil(func() bool { return len(st.activeMembers) > 0 })
 	if !st.cluster && st.w.drawChance(900) {

@@ -17,7 +17,7 @@ import (
 )
 
 // scheduleUser runs a schedule and checks that each slot has exactly one task, however often
-// members change, and that the policies of the schedule hold.
+// members change, and that the schedule's policies are respected.
 type scheduleUser struct {
 	*simRun
 	spec  schedule.Spec
@@ -145,7 +145,7 @@ func (t *scheduleUser) checkBegin(c *persistence.Commit) {
 	t.slots[slot] = c.Task
 }
 
-// canOverlap reports whether a task may still run when another one of the schedule starts.
+// canOverlap reports whether a task may still run when the next task of the schedule starts.
 func (t *scheduleUser) canOverlap(o *taskShadow) bool {
 	return t.spec.Overlap == schedule.OverlapAllow || t.spec.Overlap == schedule.OverlapCancel && o.state.CancelAt != 0
 }

@@ -14,7 +14,7 @@ type owedUndo struct {
 	node        string
 	visit, unit int
 	by          string
-	output      json.RawMessage // output of one of several units
+	output      json.RawMessage // output of the unit, if the step has several units
 }
 
 // promisedUndo maps the nodes of a plan to the keys of their compensations.

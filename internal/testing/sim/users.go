@@ -110,7 +110,7 @@ func (u *simUser) startTask() {
 			break
 		}
 		u.checkServed("a start", err)
-		// a rewind has lost it
+		// a rewind has lost the command
 		if kind := flow.ErrorKindOf(err); kind != "" && kind != flow.Busy && !(kind == flow.NotFound && u.options.Rewinds) {
 			u.w.failRun("%s could not start: %v", u.name, err)
 		}
@@ -139,7 +139,7 @@ func (u *simUser) startAgain(n engine.NewTask) {
 	}
 }
 
-// sendUntilAnswered repeats a command under one request id until it is answered.
+// sendUntilAnswered repeats a command under the same request id until an answer arrives.
 func (u *simUser) sendUntilAnswered(cmd flow.Command) error {
 	u.requests++
 	request := fmt.Sprintf("%s/%d", u.name, u.requests)

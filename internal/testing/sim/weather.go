@@ -61,7 +61,7 @@ func (w *faultRates) clockLead() time.Duration {
 // isCalm reports whether the faults have ended.
 func (w *simWorld) isCalm() bool { return w.now >= w.faults.calmAt }
 
-// canLeap reports whether a step may take longer than a lease. In a cluster that is a fault,
+// canLeap reports whether a step may take longer than a lease. In a cluster such a step is a fault,
 // because other members react to it.
 func (w *simWorld) canLeap() bool { return !w.faults.cluster || !w.isCalm() }
 

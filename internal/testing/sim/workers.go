@@ -92,19 +92,19 @@ func (p *queuePoller) runJob(c engine.Claimed) {
 // makeMistake makes a typical mistake of a worker.
 func (p *queuePoller) makeMistake(c engine.Claimed, r *flow.Report) {
 	switch p.w.rng.IntN(6) {
-	case 0: // it crashes
+	case 0: // the worker crashes
 		r.Worker = ""
-	case 1: // its claim expires
+	case 1: // the claim of the worker expires
 		p.w.sleepFor(p.visibility + p.w.upTo(2*p.visibility))
-	case 2: // it has lost its token
+	case 2: // the worker has lost its token
 		r.Token = ""
-	case 3: // it reports twice
+	case 3: // the worker reports twice
 		p.w.startCoroutine(p.outside, p.name, func() { p.reportResult(c, *r) })
-	case 4: // it uses a foreign token, which must change nothing
+	case 4: // a foreign token is used, which must change nothing
 		stale := *r
 		stale.Token, stale.Output, stale.Error = "stale", nil, "with a stale token"
 		p.reportResult(c, stale)
-	case 5: // it is slow and sends heartbeats
+	case 5: // the worker is slow and sends heartbeats
 		for range 4 {
 			p.w.sleepFor(p.visibility / 3)
 			_, _ = p.sendHeartbeat(c)

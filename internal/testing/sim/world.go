@@ -14,7 +14,8 @@ import (
 // epoch is the start of every run by the store's clock.
 var epoch = time.UnixMilli(1_700_000_000_000)
 
-// simWorld is one run. Nothing in it runs concurrently: runNext picks what happens next.
+// simWorld is the world of a run. Nothing in the world runs concurrently: runNext picks the next
+// item.
 type simWorld struct {
 	rng     *rand.Rand
 	faults  faultRates
@@ -37,7 +38,7 @@ type simWorld struct {
 	rewinds int // number of rewinds of the store
 
 	functions    bool           // flows are functions, which have goroutines of their own
-	codeCarriers []*codeCarrier // of the members that are not gone
+	codeCarriers []*codeCarrier // carriers of the members that still exist
 }
 
 func newWorld(seed uint64) *simWorld {
@@ -127,7 +128,7 @@ func (w *simWorld) yieldOnce() {
 	w.parkUntil(func() bool { return passed || h.dead })
 }
 
-// runNext runs one item. It returns false if nothing can ever run again.
+// runNext runs an item. It returns false if no item can ever run again.
 func (w *simWorld) runNext() bool {
 	w.steps++
 	w.passTime()
@@ -160,7 +161,7 @@ func (w *simWorld) pickRun(n int) func() {
 	panic("sim: nothing to pick")
 }
 
-// unparkReady makes the coroutines runnable whose wait is over.
+// unparkReady makes the coroutines runnable whose waits are over.
 func (w *simWorld) unparkReady() {
 	left := w.parked[:0]
 	for _, s := range w.parked {

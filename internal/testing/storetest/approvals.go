@@ -16,7 +16,7 @@ func newApproval(task, node string, since int64) persistence.ApprovalRow {
 			Title: "Ship " + node + "_100%?", Since: since, Due: since + 9, State: flow.ApprovalOpen}}
 }
 
-// createApproving creates a task that asks for approvals.
+// createApproving creates a task that waits for approvals.
 func (w *testEnv) createApproving(task string, rows ...persistence.ApprovalRow) {
 	w.Helper()
 	w.mustCommit(changeCommit(createCommit(task), func(c *persistence.Commit) { c.Approvals = rows[:1] }))

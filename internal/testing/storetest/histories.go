@@ -40,7 +40,7 @@ type storeHistory struct {
 	*rapid.T
 	store, model persistence.Store
 	fault        faulty.Fault      // fault of the next batch
-	members      []incarnationPair // only the last one may write
+	members      []incarnationPair // only the last member may write
 	waiting      []func()          // batches to be written late
 }
 
@@ -54,7 +54,7 @@ var (
 	services = []string{"s", "t"}
 )
 
-// commitBoth sends one batch to the store, and to the model if the fault lets it through.
+// commitBoth sends a batch to the store, and to the model if the fault lets the batch through.
 func (h *storeHistory) commitBoth(t *rapid.T) {
 	h.T = t
 	batch := h.drawBatch()

@@ -12,7 +12,7 @@ import (
 // keepAll is more characters than any log has.
 const keepAll = 1 << 30
 
-// newLogChunk returns lines of a job with one source; number is that of the last line.
+// newLogChunk returns lines of a job with one source; number is the number of the last line.
 func newLogChunk(task, job string, number int64, texts ...string) persistence.LogChunk {
 	c := persistence.LogChunk{Task: task, Job: job, Source: "worker", Number: number}
 	for _, text := range texts {
@@ -26,7 +26,7 @@ func (w *testEnv) appendLog(chunks ...persistence.LogChunk) {
 	require.NoError(w, w.AppendLog(w.ctx(), chunks, keepAll))
 }
 
-// readParts returns chunks of a task's logs, of one job or of all.
+// readParts returns chunks of a task's logs, of a single job or of all jobs.
 func (w *testEnv) readParts(task, job string, after int64, limit int) []persistence.LogPart {
 	w.Helper()
 	return requireList[persistence.LogPart](w)(w.ReadLog(w.ctx(), persistence.LogFilter{Task: task, Job: job, After: after, Limit: limit}))

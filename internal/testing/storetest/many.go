@@ -19,7 +19,7 @@ func (w *testEnv) readCluster() *persistence.Cluster {
 	return c
 }
 
-// claimShards claims shards and returns those that the incarnation owns afterwards.
+// claimShards claims shards and returns the shards that the incarnation owns afterwards.
 func (w *testEnv) claimShards(incarnation string, shards ...int) []int {
 	w.Helper()
 	return requireList[int](w)(w.Claim(w.ctx(), incarnation, shards))
@@ -185,7 +185,7 @@ var many = []storeBehavior{
 		w.claimShards(w.me, 1, 2, 3, 4)
 		w.claimShards(other, 5)
 		require.NoError(w, w.Release(w.ctx(), w.me, transfersTo("", 1, 2, 3)))
-		w.claimShards(w.me, 3) // it takes back a shard without a receiver
+		w.claimShards(w.me, 3) // the member takes back a shard without a receiver
 		require.NoError(w, w.Release(w.ctx(), other, transfersTo("", 5)))
 		third := w.joinMember("third", time.Hour)
 		w.claimShards(third, 1, 2, 5, 6)

@@ -79,8 +79,8 @@ var owners = []storeBehavior{
 	}},
 }
 
-// contendForRow tries to write the next row of two tasks in one batch until some owner has written
-// it, and returns how many of the rows are its own.
+// contendForRow tries to write the next row of two tasks in one batch until an owner has written
+// it. It returns how many of the rows were written by this owner.
 func contendForRow(w *testEnv, owner int, seq int64) int64 {
 	row := func(id string) persistence.Commit {
 		return changeCommit(appendCommit(id, seq), func(c *persistence.Commit) { c.Events = fmt.Append(nil, owner) })

@@ -34,8 +34,8 @@ func Ownership(test *testing.T, s persistence.Store) {
 type ownershipHistory struct {
 	*rapid.T
 	store, model persistence.Store
-	members      []incarnationPair // including those that are gone
-	names        map[string]string // incarnations of the model by those of the store
+	members      []incarnationPair // including incarnations that have left
+	names        map[string]string // by incarnations of the store, the incarnations of the model
 	before       int64             // generation of the store at the start
 }
 

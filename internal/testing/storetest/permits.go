@@ -13,13 +13,13 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// createAsking creates a task that asks for keys, with one holder for each.
+// createAsking creates a task that requests keys, with one holder for each key.
 func (w *testEnv) createAsking(task string, rows ...persistence.PermitRow) {
 	w.Helper()
 	w.mustCommit(changeCommit(createCommit(task), func(c *persistence.Commit) { c.Permits = &persistence.PermitChanges{Ask: rows} }))
 }
 
-// newPermit returns a row of a holder that asks for a key with a limit.
+// newPermit returns a row of a holder that requests a key with a limit.
 func newPermit(holder, key string, limit int, change ...func(*persistence.PermitRow)) persistence.PermitRow {
 	r := persistence.PermitRow{Holder: holder, Key: key, Limit: limit, AskedAt: 10, Turn: holder}
 	for _, f := range change {
@@ -34,8 +34,8 @@ func (w *testEnv) changePermits(task string, seq int64, p persistence.PermitChan
 	w.mustCommit(changeCommit(appendCommit(task, seq), func(c *persistence.Commit) { c.Permits = &p }))
 }
 
-// ruleKey makes a decision about a key and returns the notified holders; refused ones have a - and
-// evicted ones a ! before them.
+// ruleKey makes a decision about a key and returns the notified holders. Refused holders are
+// prefixed with - and evicted holders with !.
 func (w *testEnv) ruleKey(key string, anew bool) string {
 	w.Helper()
 	r, err := w.Rule(w.ctx(), w.me, persistence.PermitQuestion{Key: key, Anew: anew})

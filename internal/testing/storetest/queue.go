@@ -13,8 +13,8 @@ func newJob(id, service string, at int64) persistence.QueueRow {
 	return persistence.QueueRow{JobID: id, Task: "a", Service: service, EnqueuedAt: at, Turn: id, Size: len(id) + 7}
 }
 
-// deepID returns the id of a job in a scope so deep that no index can hold it. Only its end differs
-// from other ids.
+// deepID returns the id of a job in a scope so deep that no index can hold the id. Only the end
+// differs from other ids.
 func deepID(end string) string {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var id strings.Builder

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// storeBehavior is one promise, tested on a store of its own.
+// storeBehavior is a promise, tested on a store of its own.
 type storeBehavior struct {
 	name string
 	try  func(*testEnv)
@@ -115,7 +115,7 @@ func (w *testEnv) mustCommit(batch ...persistence.Commit) {
 	}
 }
 
-// loadTask returns one task; nil if there is none.
+// loadTask returns a task, or nil if the task does not exist.
 func (w *testEnv) loadTask(id string) *persistence.Record {
 	w.Helper()
 	records, err := w.Load(w.ctx(), []string{id})

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-engine/troupe/persistence"
 )
 
-// single is the behavior of members on a store on which only one can live.
+// single is the behavior of members on a store for only one member.
 var single = []storeBehavior{
 	{"a silent predecessor is waited for and fenced", func(w *testEnv) {
 		begin, old := time.Now(), w.me

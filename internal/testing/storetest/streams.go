@@ -14,7 +14,7 @@ import (
 // roomyStreams are limits that no test reaches.
 var roomyStreams = persistence.StreamLimits{Streams: 100, Values: 1 << 20, Bytes: 1 << 30}
 
-// newStreamWrite returns values of one source; number is that of the last value.
+// newStreamWrite returns values of one source; number is the number of the last value.
 func newStreamWrite(task, name string, number int64, values ...string) persistence.StreamWrite {
 	w := persistence.StreamWrite{Task: task, Name: name, Source: "worker", Number: number, At: number,
 		StreamWriter: persistence.StreamWriter{Job: "j", Step: "plan#2", Try: 3}}

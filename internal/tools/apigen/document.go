@@ -48,7 +48,7 @@ type jsonSchema struct {
 	OneOf       []*jsonSchema
 }
 
-// typeList is one type, or a list of types.
+// typeList is a single type, or a list of types.
 type typeList []string
 
 func (t *typeList) UnmarshalJSON(b []byte) error {
@@ -65,7 +65,7 @@ func (t *typeList) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// additionalProperties describes the other properties of an object: none, any, or those of a
+// additionalProperties describes the other properties of an object: none, any, or properties of a
 // schema.
 type additionalProperties struct {
 	may bool

@@ -1,8 +1,9 @@
-// Package borders defines which package may import which, and what the pure core may not use. Its
-// test checks the module against these rules, so the picture in ARCHITECTURE.md stays true.
+// Package borders defines which package may import which, and which packages the pure core must not
+// use. Its test checks the module against these rules, so the picture in ARCHITECTURE.md stays
+// true.
 //
-// Promises: every package of the module has a row in the table, and every import of one of our
-// packages is listed there. Libraries that shape a design are imported only where they belong.
+// Promises: every package of the module has a row in the table, and every import of a package of
+// this module is listed there. Libraries that shape a design are imported only where they belong.
 // Tests may import anything.
 package borders
 
@@ -23,7 +24,7 @@ type importRow struct {
 }
 
 // table has a row for every package. It omits imports of nested internal folders, because Go itself
-// restricts those.
+// restricts these imports.
 var table = []importRow{
 	{"flow/expr", nil},
 	{"flow/codec", nil},
@@ -237,7 +238,7 @@ var table = []importRow{
 	{"troupetest", []string{"job", "flow", "definition/define", "definition", "durable", "internal/cases",
 		"internal/conversation", "internal/rehearse"}},
 
-	// Not in the product: tests, and what they need.
+	// Not in the product: tests, and the packages used by tests.
 	{"internal/testing/storetest", []string{"persistence", "internal/testing/faulty",
 		"internal/testing/model", "flow", "flow/schedule", "flow/stats"}},
 	{"internal/testing/model", []string{"persistence", "flow/stats"}},
@@ -276,8 +277,8 @@ var table = []importRow{
 	{"internal/tools/words", []string{"internal/cli"}},
 }
 
-// libraries lists libraries that shape a design. Each is imported only by the package built around
-// it. An entry includes all packages of the library.
+// libraries lists libraries that shape a design. Each library is imported only by the package built
+// around it. An entry includes all packages of the library.
 var libraries = []struct {
 	path   string
 	usedBy []string
@@ -298,7 +299,7 @@ var libraries = []struct {
 	{"modernc.org/sqlite", []string{"persistence/sqlite", "internal/..."}},
 }
 
-// goPackage is the output of go list for one of our packages.
+// goPackage is the output of go list for a package of this module.
 type goPackage struct {
 	ImportPath string
 	Dir        string

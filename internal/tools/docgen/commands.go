@@ -62,8 +62,8 @@ func describeCommands() string {
 	return "### Flags of many commands\n\n" + common.String() + b.String()
 }
 
-// describeParagraph returns a paragraph of a help text. An indented one, such as examples, is a
-// block of code, as it is in the printed help.
+// describeParagraph returns a paragraph of a help text. An indented paragraph, such as examples,
+// becomes a block of code, as in the printed help.
 func describeParagraph(paragraph string) string {
 	if strings.HasPrefix(paragraph, "    ") {
 		return "\n```\n" + strings.TrimPrefix(strings.ReplaceAll(paragraph, "\n    ", "\n"), "    ") + "\n```\n"
@@ -87,8 +87,8 @@ func configuredFlags(commands []cli.CommandReference) map[string]bool {
 	return names
 }
 
-// memberCommands are the commands whose flags are mostly on another page, and the sentence that
-// leads there.
+// memberCommands are the commands whose flags are mostly on another page, with the sentence that
+// links to the page.
 var memberCommands = map[string]string{
 	"troupe serve": "Its flags are the [configuration](configuration.md) of a member.",
 	"troupe dev":   "Besides those below, its flags are those of the [configuration](configuration.md), as far as they are of `dev`.",

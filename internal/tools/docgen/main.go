@@ -18,7 +18,8 @@ const (
 	endMark   = "<!-- end of what is generated -->\n"
 )
 
-// generatedPages are the pages with a generated part, and what writes it from the files below root.
+// generatedPages are the pages with a generated part, with the functions that write the part from
+// the files below root.
 var generatedPages = map[string]func(root string) (string, error){
 	"cli.md":           func(string) (string, error) { return describeCommands(), nil },
 	"configuration.md": func(string) (string, error) { return describeConfiguration(), nil },

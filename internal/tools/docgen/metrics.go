@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// describeMetrics lists the metrics of a member by their parts. It reads the list that a test of
-// the program keeps equal to what a member registers.
+// describeMetrics lists the metrics of a member by their parts. A test of the program keeps the
+// list equal to the metrics that a member registers.
 func describeMetrics(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, "deploy", "observability", "metrics.txt"))
 	if err != nil {

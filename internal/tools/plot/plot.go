@@ -17,7 +17,7 @@ type Figure struct {
 	Panels []Panel
 }
 
-// Panel holds lines of one unit. Its scale starts at 0, or is logarithmic if the values differ by
+// Panel holds lines of one unit. The scale starts at 0, or is logarithmic if the values differ by
 // large factors.
 type Panel struct {
 	Y     string // name and unit of the y axis
@@ -35,7 +35,7 @@ type Point struct{ X, Y float64 }
 
 // Sizes in pixels.
 const (
-	wide, high  = 320, 250 // of a panel
+	wide, high  = 320, 250 // size of a panel in pixels
 	left, top   = 52, 62
 	right, foot = 14, 48
 )

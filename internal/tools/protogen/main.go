@@ -24,7 +24,8 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-// plugins are the code generators with their parameters. All files of a protocol are one package.
+// plugins are the code generators with their parameters. All files of a protocol are in one
+// package.
 var plugins = []struct{ tool, parameter string }{
 	{"protoc-gen-go", "paths=source_relative"},
 	{"protoc-gen-connect-go", "paths=source_relative,package_suffix"},

@@ -84,7 +84,7 @@ type testEvent struct {
 	Time       time.Time
 	Action     string
 	Package    string
-	ImportPath string // of a package that is being built
+	ImportPath string // set for a package that is being built
 	Test       string
 	Output     string
 }

@@ -37,7 +37,7 @@ func newReport(now time.Time, verbose bool) *runReport {
 
 func (r *runReport) hasFailures() bool { return len(r.failed) > 0 }
 
-// addLine records a line of go test and returns the text to print for it; "" for nothing.
+// addLine records a line of go test and returns the printed text; "" means no text.
 func (r *runReport) addLine(line []byte) string {
 	e, ok := decodeEvent(line)
 	if !ok {
@@ -60,7 +60,7 @@ func (r *runReport) addLine(line []byte) string {
 	return r.addPackageEvent(p, e)
 }
 
-// addTestEvent records an event of one test. It returns a failed test's output when the test ends.
+// addTestEvent records an event of a test. It returns a failed test's output when the test ends.
 func (p *packageRun) addTestEvent(e testEvent, verbose bool) string {
 	t := p.tests[e.Test]
 	if t == nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// codeMeasure is a count, with the places that contribute to it.
+// codeMeasure is a count, with the places that contribute to the count.
 type codeMeasure struct {
 	name   string
 	value  float64

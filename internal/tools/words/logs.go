@@ -46,8 +46,7 @@ func readLogs(root string) ([]string, error) {
 	return lines, err
 }
 
-// logWords returns the message and the keys of a call, if it writes a log line or makes an
-// attribute of one.
+// logWords returns the message and the keys of a call that writes a log line or makes an attribute.
 func logWords(call *ast.CallExpr) []string {
 	method, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

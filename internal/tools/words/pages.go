@@ -14,7 +14,7 @@ var (
 	pageText = regexp.MustCompile("'((?:[^'\\\\\n]|\\\\.)*)'|\"((?:[^\"\\\\\n]|\\\\.)*)\"|`((?:[^`\\\\]|\\\\.)*)`")
 	// pageJoin matches the joint of a text that spans two lines.
 	pageJoin = regexp.MustCompile("'\n\\s*\\+ '|`\n\\s*\\+ `")
-	// letters matches a word; every text for readers contains one.
+	// letters matches a word; every text for readers contains a word.
 	letters = regexp.MustCompile(`\pL{2}`)
 )
 
