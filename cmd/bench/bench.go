@@ -28,18 +28,18 @@ type benchRun struct {
 	stop      context.CancelFunc
 	dir       string
 	store     string
-	dsn       string // of Postgres
+	dsn       string // connection string of Postgres
 	server    *pgtest.Server
 	serverPid int // process of Postgres whose CPU time is measured; 0 if unknown
 	engine    *troupe.Engine
-	processes *memberProcesses // members in other processes, if these are measured
+	processes *memberProcesses // members in other processes, if these are measured; nil otherwise
 	url       string
 	work      sync.WaitGroup
 	refused   atomic.Int64 // number of starts refused by a busy member
 	result    benchResult
-	moves     *taskMoves // of tasks whose member was killed
+	moves     *taskMoves // continuations of tasks whose member was killed
 
-	databases int // number of databases created on our server
+	databases int // number of databases created on the temporary server
 }
 
 // elsewhere are the workloads without a member in this process.

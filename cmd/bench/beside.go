@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// besideLine is a run of one of two source trees. The script scripts/beside.sh adds which tree
-// ("this" or "other") and the name of the run.
+// besideLine is the result of a run of one of two source trees. The script scripts/beside.sh adds
+// the tree ("this" or "other") and the name of the run.
 type besideLine struct {
 	Tree string `json:"tree"`
 	Name string `json:"name"`
 	benchResult
 }
 
-// besideMetrics are the metrics by which two trees are compared. The guarded ones depend little on
-// other load of the machine.
+// besideMetrics are the metrics by which two trees are compared. The guarded metrics depend little
+// on other load of the machine.
 var besideMetrics = []struct {
 	name    string
 	guarded bool
@@ -70,7 +70,7 @@ func compareRounds(this, other []float64) metricComparison {
 	}
 }
 
-// exceeds reports whether this tree takes more than that many times as much. Load on the machine
+// exceeds reports whether this tree takes more than times as much as the other. Load on the machine
 // can only increase values, so the best rounds of both trees must show the excess, too.
 func (c metricComparison) exceeds(times float64) bool {
 	return times > 0 && c.ratio > times && c.best > times

@@ -15,9 +15,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// measureMembers compares chain on several members, each with callers of its own, with a single
-// member. The runs alternate, so that both see the same state of the machine. The results are
-// medians of the rounds.
+// measureMembers compares chain on several members, each with its own callers, with chain on a
+// single member. The runs alternate, so that both see the same state of the machine. The results
+// are medians of the rounds.
 func (b *benchRun) measureMembers() error {
 	var alone, together, ratios []float64
 	for range b.o.rounds {
@@ -40,7 +40,7 @@ func (b *benchRun) measureMembers() error {
 	return nil
 }
 
-// chainOn returns the steps per second of that many members.
+// chainOn returns the steps per second of the given number of members.
 func (b *benchRun) chainOn(members int) (stepsPerS float64, err error) {
 	c, err := b.newProcesses(members)
 	if err != nil {
@@ -97,7 +97,7 @@ func (b *benchRun) measureIdle() error {
 	return c.stopAll()
 }
 
-// logStatements makes our server log all statements.
+// logStatements sets which statements the temporary server logs, by its setting log_statement.
 func (b *benchRun) logStatements(which string) error {
 	conn, err := pgx.Connect(b.ctx, b.dsn)
 	if err != nil {
@@ -115,7 +115,7 @@ func (b *benchRun) logStatements(which string) error {
 // logged matches a statement in PostgreSQL's log, for both protocols.
 var logged = regexp.MustCompile(`LOG:  (?:statement|execute [^:]*): (.*)`)
 
-// countStatements counts the statements logged so far, by their beginning.
+// countStatements counts the logged statements by their beginning.
 func (b *benchRun) countStatements() (map[string]int, error) {
 	f, err := os.Open(b.server.Log())
 	if err != nil {

@@ -17,7 +17,7 @@ type codeInput struct {
 	P chainPayload `json:"p"`
 }
 
-// measureCode is chain as a durable function: each of its steps decodes a value, counts and encodes
+// measureCode measures chain as a durable function: each step decodes a value, counts and encodes
 // it, as runNoop does.
 func (b *benchRun) measureCode() error {
 	troupe.HandleFlow(b.engine, "code", func(f *durable.Flow, in codeInput) (p chainPayload, err error) {
@@ -36,7 +36,7 @@ func countStep(f *durable.Flow, name string, p chainPayload) (chainPayload, erro
 	return durable.Do(f, name, func(context.Context) (chainPayload, error) { p.Step++; return p, nil })
 }
 
-// measureEach is fanout as a durable function.
+// measureEach measures fanout as a durable function.
 func (b *benchRun) measureEach() error {
 	items := make([]int, b.o.width)
 	troupe.HandleFlow(b.engine, "each", func(f *durable.Flow, in codeInput) (int, error) {
@@ -51,9 +51,9 @@ func (b *benchRun) measureEach() error {
 // asleep is the time from the start of a workload of sleeping functions until they wake.
 const asleep = 45 * time.Second
 
-// measureSleepers makes functions sleep, long enough that their memory is given up, and wakes all
-// at one moment. It measures the memory that they take meanwhile, and the time until the last one
-// has ended.
+// measureSleepers makes functions sleep, long enough to be removed from memory, and wakes all at
+// one moment. It measures the memory of the sleeping functions, and the time until the last
+// function has ended.
 func (b *benchRun) measureSleepers() error {
 	ended := make(chan struct{}, b.o.n)
 	due := time.Now().Add(asleep)
@@ -103,10 +103,10 @@ func (b *benchRun) startSleepers(first, end int) error {
 }
 
 // measureReplay calls functions again that have recorded many steps. It measures the time until a
-// function has come behind them.
+// function has repeated its recorded steps.
 func (b *benchRun) measureReplay() error {
 	var replays latencySamples
-	calls := 0 // each task has two
+	calls := 0 // each task has two calls
 	troupe.HandleFlow(b.engine, "replay", func(f *durable.Flow, in codeInput) (p chainPayload, err error) {
 		began := time.Now()
 		calls++

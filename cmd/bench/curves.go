@@ -12,10 +12,11 @@ import (
 	"github.com/troupe-engine/troupe/internal/tools/plot"
 )
 
-// curves are the charts: the varied quantity, by the name in the lines of scripts/curves.sh.
+// curves are the charts. name identifies the lines of scripts/curves.sh, and x is the varied
+// quantity.
 var curves = []struct {
 	name, title, x string
-	few            bool // linear x axis for a few adjacent values
+	few            bool // whether the x axis is linear, for a few adjacent values
 }{
 	{"in-flight", "Chains: tasks in flight", "tasks in flight", false},
 	{"nodes", "A dag of nodes in sequence: its size", "nodes", false},

@@ -22,8 +22,8 @@ func (b *benchRun) dagChain() error {
 	return b.measureDag("dagchain", d.String(), nodes)
 }
 
-// measureDiamond measures one node, followed by all but two at once, followed by one that waits for
-// those.
+// measureDiamond measures a first node, then all middle nodes at once, then a last node that
+// depends on the middle nodes.
 func (b *benchRun) measureDiamond() error {
 	nodes := b.o.steps
 	var d, all strings.Builder
@@ -36,7 +36,7 @@ func (b *benchRun) measureDiamond() error {
 	return b.measureDag("diamond", d.String(), nodes)
 }
 
-// dagFanout measures a fanout of -width units, 100 of them in flight.
+// dagFanout measures a fanout of -width units with at most 100 units in flight.
 func (b *benchRun) dagFanout() error {
 	definition := fmt.Sprintf("mode: dag\nnodes:\n  each: {%s, each: {items: $run.list, concurrency: 100}}\n", b.execSpec())
 	if err := b.publishFlow("dagfanout", definition); err != nil {

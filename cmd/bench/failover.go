@@ -21,14 +21,14 @@ import (
 // serverOf is the variable with the address of the member for an attached worker process.
 const serverOf = "BENCH_SERVER"
 
-// attachedWorker is an attached worker in its own process.
+// attachedWorker is an attached worker in a process of its own.
 type attachedWorker struct {
 	id  string
 	cmd *exec.Cmd
 }
 
-// resumeGrace is how long a member waits for a worker whose stream broke; 0 means the default,
-// negative not at all.
+// resumeGrace is how long a member waits for a worker whose stream broke; 0 means the default, and
+// a negative value means no wait.
 func (o benchOptions) resumeGrace() time.Duration {
 	if o.workload == "failover" {
 		return -1
@@ -43,8 +43,7 @@ type jobBegun struct {
 }
 
 // measureFailover repeatedly kills the attached worker that carries out a job. It measures the time
-// until another worker has the job. The member does not wait for the dead worker (a resume grace of
-// 0).
+// until another worker has the job. The member does not wait for the dead worker to return.
 func (b *benchRun) measureFailover() error {
 	if err := b.serveAPI(b.ctx); err != nil {
 		return err
@@ -80,7 +79,8 @@ func (b *benchRun) measureFailover() error {
 	return nil
 }
 
-// killHolder starts a job, kills the worker that has it, and waits until another worker has it.
+// killHolder starts a job, kills the worker that has the job, and waits until another worker has
+// it.
 func (b *benchRun) killHolder(hands map[string]*attachedWorker, heard <-chan jobBegun) (took time.Duration, dead string, err error) {
 	id, err := b.startTask("hold", map[string]any{"p": newPayload("h")})
 	if err != nil {
@@ -174,7 +174,8 @@ func (b *benchRun) listWorkers() (ids []string, err error) {
 	return ids, err
 }
 
-// runHolder is the worker process: it reports each job that it begins, and never finishes one.
+// runHolder runs the worker process. It prints the id of each job that begins, and never finishes a
+// job.
 func runHolder(ctx context.Context, id string) error {
 	w := worker.New(worker.Config{Server: os.Getenv(serverOf), ID: id, Attach: true,
 		Concurrency: 100, Logger: slog.New(slog.DiscardHandler)})

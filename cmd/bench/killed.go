@@ -22,7 +22,7 @@ type taskMoves struct {
 	tasks sync.Map
 	count atomic.Int64
 	most  int64
-	all   chan struct{} // closed when most tasks have continued
+	all   chan struct{} // closed when all tasks have continued
 }
 
 func (m *taskMoves) markMoved(task string) {
@@ -50,8 +50,8 @@ func (m *taskMoves) awaitAll(ctx context.Context) error {
 	}
 }
 
-// holdJob is a job that lasts as long as its member, in the process that is killed. In the
-// following process the job only counts.
+// holdJob carries out a job that lasts as long as its member, in the process that is killed. In the
+// following process, holdJob only counts the job.
 func (b *benchRun) holdJob(ctx context.Context, job troupe.Job) (json.RawMessage, error) {
 	if b.moves == nil {
 		<-ctx.Done()
@@ -94,7 +94,7 @@ func (b *benchRun) memberKilled() error {
 	return nil
 }
 
-// countUnderWay starts the tasks on a member that is killed as soon as all of them are stored.
+// countUnderWay starts the tasks on a member that is killed as soon as all tasks are stored.
 func (b *benchRun) countUnderWay(store string) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -23,14 +23,14 @@ const (
 	filledFlows  = 200
 	filledDays   = 30
 	filledBatch  = 500
-	filledOpen   = 50 // one of that many tasks has not ended
+	filledOpen   = 50 // one of this number of tasks has not ended
 	filledMinute = 20 // number of flows with statistics by minute for the last day
 )
 
 // fillStore fills the store with -n tasks, half of them of the first of 200 flows. One in fifty
 // waits for an approval, a signal or a worker. The others ended in the last 30 days, one in twelve
-// with one of 50 kinds of errors. Each has two labels. Open tasks are really started; ended ones
-// are copies of tasks that really ended.
+// with one of 50 kinds of errors. Each task has two labels. Open tasks are really started; ended
+// tasks are copies of tasks that really ended.
 func (b *benchRun) fillStore() error {
 	if err := b.publishFilled(); err != nil {
 		return err
@@ -90,7 +90,7 @@ edges:
 	return nil
 }
 
-// drawFlow draws a flow: the first one with probability one half.
+// drawFlow draws the number of a flow: 0 with a probability of one half.
 func drawFlow(rng *rand.Rand) int {
 	if rng.IntN(2) == 0 {
 		return 0
@@ -138,7 +138,7 @@ func (b *benchRun) runToEnd(how string) (string, error) {
 	return id, nil
 }
 
-// copyEnded adds ended tasks to the store, as copies of the given ones.
+// copyEnded adds ended tasks to the store, as copies of the given tasks.
 func (b *benchRun) copyEnded(ends map[string]string) error {
 	store, err := troupe.OpenStore(b.ctx, b.store, "")
 	if err != nil {
@@ -172,7 +172,7 @@ func (b *benchRun) copyEnded(ends map[string]string) error {
 	return b.analyzeTables()
 }
 
-// analyzeTables runs ANALYZE, as Postgres would by itself after a while.
+// analyzeTables runs ANALYZE, as Postgres would do later by itself.
 func (b *benchRun) analyzeTables() error {
 	if b.dsn == "" {
 		return nil
@@ -186,12 +186,12 @@ func (b *benchRun) analyzeTables() error {
 	return err
 }
 
-// taskCopier creates ended tasks as copies of real ones.
+// taskCopier creates ended tasks as copies of real tasks.
 type taskCopier struct {
 	rng     *rand.Rand
 	now     time.Time
 	flows   []persistence.Flow
-	version map[string]string // by flow
+	version map[string]string // version of each flow, by flow id
 	ends    map[string]*persistence.Record
 }
 

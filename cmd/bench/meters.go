@@ -20,7 +20,7 @@ import (
 	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
-// benchResult is one JSON line.
+// benchResult is a printed JSON line with the result of a run.
 type benchResult struct {
 	Workload    string  `json:"workload"`
 	Store       string  `json:"store"`
@@ -38,7 +38,7 @@ type benchResult struct {
 	ClientCores  float64 `json:"client_cpu_cores,omitempty"`
 	PostgresCore float64 `json:"pg_cpu_cores,omitempty"`
 	CPUPerStep   float64 `json:"cpu_us_per_step,omitempty"`
-	// every write is a statement and a transaction of its own
+	// each write of the store is one statement and one transaction
 	TxPerStep   float64 `json:"statements_per_step,omitempty"`
 	WALPerStep  float64 `json:"wal_bytes_per_step,omitempty"`
 	JournalStep float64 `json:"journal_bytes_per_step,omitempty"` // size of the journal rows
@@ -46,7 +46,7 @@ type benchResult struct {
 	StoreStep float64 `json:"store_bytes_per_step,omitempty"`
 
 	Extra map[string]float64 `json:"extra,omitempty"`
-	// of an idle cluster, by their beginning
+	// statements of an idle cluster, by their beginning
 	Statements map[string]float64 `json:"statements_per_s,omitempty"`
 }
 
@@ -153,8 +153,7 @@ func (m *costMeter) finishMeter(tasks, steps int) error {
 	return nil
 }
 
-// memberCPU returns the CPU time of the measured members: the one in this process, or those in
-// other processes.
+// memberCPU returns the CPU time of the measured members, in this process or in others.
 func (b *benchRun) memberCPU() time.Duration {
 	if b.processes != nil {
 		return b.processes.totalCPU()

@@ -11,15 +11,14 @@ import (
 // profileLine is a row of the table of Ork's profiles.
 type profileLine struct {
 	workload, what string
-	published      string // by Ork
+	published      string // figure published by Ork
 	demanded       string
 	met            func(benchResult) bool
 }
 
-// profileLines lists the profiles of Ork's performance test, Ork's published figures, and our
-// targets. Ork publishes 155 tasks per second, a 99th percentile below 700 ms and 10 MB in its
-// specification and on its architecture page, without naming the load. The 737 tasks per second of
-// the heavy profile are from a commit message.
+// profileLines lists the profiles of Ork's performance test with Ork's published figures and the
+// targets for Troupe. Ork publishes 155 tasks per second, a 99th percentile below 700 ms and 10 MB,
+// without the load. The 737 tasks per second of the heavy profile are from a commit message.
 var profileLines = []profileLine{
 	{"ork-a", "A: 100 runs of 5, `sleep 0.1`", "155/s, p99 below 700 ms", "155/s, p99 below 700 ms, 70 % of a bare loop",
 		func(r benchResult) bool { return r.StepsPerS >= 155 && r.P99MS < 700 && r.Extra["of_bare"] >= 0.7 }},

@@ -17,7 +17,8 @@ import (
 	"github.com/troupe-engine/troupe/flow"
 )
 
-// Defaults: the size of outputs, the number of concurrent ones, and the number read afterwards.
+// Defaults: the size of outputs, the number of concurrent outputs, and the number of outputs read
+// afterwards.
 const (
 	outputBytes   = 1_000_000
 	outputsAtOnce = 16

@@ -18,8 +18,9 @@ import (
 	"github.com/troupe-engine/troupe/internal/testing/pgtest"
 )
 
-// runPeer runs a benchmark of another engine on a temporary server like our own. The command finds
-// the server in DATABASE_URL and its pid in BENCH_PG_PID, and prints its own JSON line.
+// runPeer runs a benchmark of another engine on a temporary server with the same settings. The
+// command finds the server in DATABASE_URL and its pid in BENCH_PG_PID, and prints its own JSON
+// line.
 func runPeer(ctx context.Context, command []string) error {
 	if len(command) == 0 {
 		return errors.New("-workload peer needs the peer's command: bench -workload peer -- COMMAND ARGS…")
@@ -34,7 +35,7 @@ func runPeer(ctx context.Context, command []string) error {
 	return errors.Join(cmd.Run(), server.Stop())
 }
 
-// resultLine holds the fields common to our lines and those of other engines.
+// resultLine holds the fields common to the lines of this program and of other engines.
 type resultLine struct {
 	Peer      string  `json:"peer"`
 	Workload  string  `json:"workload"`

@@ -20,27 +20,27 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// memberProcesses are members in processes of their own, over one database.
+// memberProcesses are members in processes of their own, which share a database.
 type memberProcesses struct {
 	dsn     string
 	members []*memberProcess
 }
 
 // memberProcess is a member process. It reads commands as lines on its input and answers with JSON
-// lines. It leaves when its input ends.
+// lines. It exits when its input ends.
 type memberProcess struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-// processReply is the answer of a process.
+// processReply is the answer of a member process.
 type processReply struct {
 	Error string `json:"error,omitempty"`
 }
 
-// newProcesses starts members over a new database of the server, and waits until each has its share
-// of the shards.
+// newProcesses starts members on a new database of the server, and waits until each member has its
+// share of the shards.
 func (b *benchRun) newProcesses(members int) (*memberProcesses, error) {
 	dsn, err := b.newDatabase()
 	if err != nil {
@@ -60,7 +60,7 @@ func (b *benchRun) newProcesses(members int) (*memberProcesses, error) {
 	return c, nil
 }
 
-// newDatabase creates an empty database on our own server.
+// newDatabase creates an empty database on the temporary server.
 func (b *benchRun) newDatabase() (string, error) {
 	if b.server == nil {
 		return "", errors.New("members in processes of their own are measured with -store postgres")
@@ -175,8 +175,8 @@ func (b *benchRun) serveCommands() error {
 	return nil
 }
 
-// runCommand runs one command: begin, publish, or run with the numbers of tasks and of concurrent
-// ones.
+// runCommand runs a command: begin, publish, or run with the numbers of tasks and of concurrent
+// tasks.
 func (b *benchRun) runCommand(command []string) error {
 	switch {
 	case len(command) == 1 && command[0] == "begin":

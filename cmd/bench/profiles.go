@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// commands are the commands of the profiles in Ork's own performance test, and of one whose
-// programs do nothing.
+// commands are the commands of the profiles in Ork's own performance test, and the command of a
+// profile whose programs do nothing.
 var commands = map[string]string{"ork-a": "sleep 0.1", "ork-b": "sleep 0.05", "ork-c": "sleep 5", "ork-d": "true"}
 
-// runSeries is a series of rounds of one way to run something.
+// runSeries is a series of rounds that are run in the same way.
 type runSeries struct {
 	name  string
 	rates []float64 // tasks per second, by round
 	once  func() (tasksPerS float64, err error)
 }
 
-// inTurn runs every series once per round. The first one sees a different state of the machine, so
-// the order rotates.
+// inTurn runs every series once per round. The first series of a round sees a different state of
+// the machine, so the order rotates.
 func inTurn(rounds int, all ...*runSeries) error {
 	for r := range rounds {
 		for i := range all {
@@ -88,7 +88,7 @@ func fileOf(name string, tasks int, task string) string {
 	return d.String()
 }
 
-// flowOf returns the same workflow as a Troupe definition.
+// flowOf returns the workflow of fileOf as a Troupe definition.
 func flowOf(tasks int, node string) string {
 	var d strings.Builder
 	d.WriteString("mode: dag\nprofile: ork\nnodes:\n")
@@ -170,7 +170,7 @@ func (b *benchRun) sameWithFuncs() (runs *runSeries, stop func() error, err erro
 }
 
 // measurePython runs tasks that are Python functions: each in a new interpreter, and each forked by
-// a warm one.
+// a warm interpreter.
 func (b *benchRun) measurePython() error {
 	s, err := b.serveTroupe(b.o.concurrency)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // measureRaw writes the journal rows of a chain with the cheapest possible statement, in natural
-// groups over two connections, with as many callers as tasks in flight. No engine on this store can
-// be faster.
+// groups over two connections. The number of callers is the number of tasks in flight. No engine on
+// this store can be faster.
 func (b *benchRun) measureRaw() error {
 	if b.dsn == "" {
 		return errors.New("raw is measured on Postgres only")

@@ -36,11 +36,11 @@ type orkRun struct {
 type roundResult struct {
 	tasksPerS float64         // from the first request to the end of the last task
 	runsPerS  float64         // rate of accepted starts
-	durations []time.Duration // of tasks, from the creation of their run to their end
+	durations []time.Duration // durations of tasks, from the creation of their run to their end
 	together  int             // maximal number of concurrently running tasks
 }
 
-// runRound starts runs of a flow and waits for the end of all. A failed task is an error.
+// runRound starts runs of a flow and waits until all runs have ended. A failed task is an error.
 func (b *benchRun) runRound(s *servedMember, flow string, runs int) (*roundResult, error) {
 	ids := make([]string, runs)
 	body := fmt.Appendf(nil, `{"workflow": %q}`, flow)

@@ -26,7 +26,7 @@ type servedMember struct {
 	cmd  *exec.Cmd
 	url  string
 	http *http.Client
-	rest sync.WaitGroup // reads its output
+	rest sync.WaitGroup // waits for the goroutine that reads the output
 }
 
 // serveTroupe starts `troupe serve` with a store of its own and the given number of concurrent
@@ -57,7 +57,7 @@ func (b *benchRun) serveFuncs() (*servedMember, error) {
 	return b.startServed(self, "-workload", "functions", "-store", store)
 }
 
-// serveFunctions serves the API of a member with Go functions until it is stopped.
+// serveFunctions serves the API of a member with Go functions until ctx ends.
 func (b *benchRun) serveFunctions() error {
 	if err := b.serveAPI(b.ctx); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (b *benchRun) serveFunctions() error {
 	return nil
 }
 
-// troupeBinary returns the path of the binary, and builds it if none was named.
+// troupeBinary returns the path of the binary. It builds the binary if no path was given.
 func (b *benchRun) troupeBinary() (string, error) {
 	if b.o.troupe != "" {
 		return b.o.troupe, nil
@@ -103,7 +103,7 @@ func (b *benchRun) startServed(program string, args ...string) (*servedMember, e
 	lines := bufio.NewReader(out)
 	line, err := lines.ReadString('\n')
 	for _, word := range strings.Fields(line) {
-		// the address of the pages follows it
+		// the address of the pages follows the text
 		if s.url == "" && strings.HasPrefix(word, "http://") {
 			s.url = word
 		}

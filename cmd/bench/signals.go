@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A signal after the pause finds the task parked.
+// After the pause, a signal finds the task parked.
 const (
 	signalsIdle  = 100 * time.Millisecond
 	signalsPause = 400 * time.Millisecond
@@ -27,8 +27,8 @@ func (o benchOptions) idleAfter() time.Duration {
 }
 
 // measureSignals sends values of about 0.8 MB to a task that waits for another signal, then tiny
-// ones while it is parked, and then reads the task. Times are those seen by a client. CPU is that
-// of this process, including client and member.
+// signals while the task is parked. It then reads the task. Times are measured by a client. The CPU
+// time is the time of this process, including client and member.
 func (b *benchRun) measureSignals() error {
 	if err := b.publishFlow("signals", `
 start: wait
@@ -82,7 +82,7 @@ func largeSignal() []byte {
 		list[i] = map[string]any{"name": fmt.Sprint("x", i), "n": i}
 	}
 	text, err := json.Marshal(map[string]any{"key": "large", "value": map[string]any{"list": list}})
-	if err != nil { // maps of strings and numbers can be encoded
+	if err != nil { // maps of strings and numbers can always be encoded
 		panic(err)
 	}
 	return text

@@ -21,8 +21,8 @@ nodes:
   wait: {kind: approval, params: {approval_key: $shared.ok}, post: {output_key: ok}}
 `
 
-// measureParked measures the resident memory of tasks that wait for an approval: 30 s after the
-// last start, and 30 s after a restart.
+// measureParked measures the resident memory of tasks that wait for an approval, 30 s after the
+// last start and 30 s after a restart.
 func (b *benchRun) measureParked() error {
 	if err := b.publishFlow("parked", parkedFlow); err != nil {
 		return err
@@ -82,7 +82,7 @@ func settledRSS() float64 {
 	return rssMB()
 }
 
-// reopenMember closes the member and starts another one on the same store.
+// reopenMember closes the member and starts another member on the same store.
 func (b *benchRun) reopenMember() error {
 	if err := b.engine.Close(); err != nil {
 		return err
@@ -98,8 +98,8 @@ func (b *benchRun) reopenMember() error {
 	return err
 }
 
-// measureTimers makes all tasks due in the same second. It measures the delay of the last one,
-// until the function after its timer began.
+// measureTimers makes all tasks due in the same second. It measures the largest delay until the
+// function after a timer began.
 func (b *benchRun) measureTimers() error {
 	if err := b.publishFlow("timers", `
 start: wait
@@ -152,8 +152,8 @@ edges:
 
 const scriptsPerTask = 5
 
-// measureScripts runs tasks of 5 parallel scripts that sleep 0.1 s, and then the same number in a
-// bare loop.
+// measureScripts runs tasks of 5 parallel scripts that sleep 0.1 s, and then the same number of
+// scripts in a bare loop.
 func (b *benchRun) measureScripts() error {
 	node := `
 start: five

@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-engine/troupe/api/wire"
 )
 
-// measureStarts starts tasks over HTTP, -width of them per request, and measures the request times.
-// The tasks wait for an approval, so nothing but starts happens. Callers and the member are in this
-// process, over real connections.
+// measureStarts starts tasks over HTTP, -width tasks per request, and measures the request times.
+// The tasks wait for an approval, so the member only handles starts. Callers and the member are in
+// this process, over real connections.
 func (b *benchRun) measureStarts() error {
 	if err := b.publishFlow("parked", parkedFlow); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (b *benchRun) measureStarts() error {
 	return m.finishMeter(requests*b.o.width, requests*b.o.width)
 }
 
-// startOverHTTP sends one request.
+// startOverHTTP sends a request with several starts.
 func (b *benchRun) startOverHTTP() error {
 	const start = `{"flow":"parked","params":{"order":7,"customer":"someone","note":"a start as it may be"}}`
 	if b.o.width == 1 {

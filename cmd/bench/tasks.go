@@ -29,7 +29,7 @@ func newPayload(id string) chainPayload {
 }
 
 // runNoop is the function of a step. It decodes its input, counts and encodes it, like any real
-// step. A unit of a fanout gets its number and returns it.
+// step. A unit of a fanout gets its number and returns the number.
 func runNoop(input json.RawMessage) (json.RawMessage, error) {
 	var p chainPayload
 	into := any(&p)
@@ -176,7 +176,7 @@ func (b *benchRun) measureChain() error {
 	return b.measureTasks("chain", b.o.steps, func(i int) any { return map[string]any{"p": newPayload(fmt.Sprint("c", i))} })
 }
 
-// measureEchoes is chain with values of -payload bytes, which are never decoded and cannot be
+// measureEchoes measures chain with values of -payload bytes, which are never decoded and cannot be
 // compressed.
 func (b *benchRun) measureEchoes() error {
 	if err := b.publishFlow("echoes", chainOf(b.o.steps, `exec_type: local_func, func: echo`)); err != nil {
@@ -194,11 +194,11 @@ func randomText(seed, bytes int) string {
 	return base64.RawStdEncoding.EncodeToString(raw)[:max(bytes-2, 0)]
 }
 
-// measureKeyed is chain with a key for each step that always has room, with as many keys as
-// concurrent tasks.
+// measureKeyed measures chain with a key for each step that always has room. There are as many keys
+// as concurrent tasks.
 func (b *benchRun) measureKeyed() error { return b.withKey("$params.c", 1_000_000) }
 
-// keyFull is chain with one key for all steps, with a limit far below the number of steps.
+// keyFull measures chain with one key for all steps, with a limit far below the number of steps.
 func (b *benchRun) keyFull() error { return b.withKey("all", 8) }
 
 func (b *benchRun) withKey(key string, limit int) error {

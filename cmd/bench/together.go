@@ -11,7 +11,7 @@ import (
 )
 
 // measureTogether measures chain on -members members, each a process with -concurrency callers of
-// its own, and the cost of all of them.
+// its own, and the cost of all members.
 func (b *benchRun) measureTogether() error {
 	c, err := b.newProcesses(b.o.members)
 	if err != nil {
@@ -31,7 +31,7 @@ func (b *benchRun) chainTogether(c *memberProcesses) error {
 	if err := c.sendAll(fmt.Sprintf("run %d %d", max(b.o.n/10, 1), b.o.concurrency)); err != nil {
 		return err
 	}
-	b.dsn, b.processes = c.dsn, c // counters and CPU time are those of the member processes
+	b.dsn, b.processes = c.dsn, c // count only the member processes
 	m, err := b.startMeter()
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type profileArea struct {
 	frame *regexp.Regexp
 }
 
-// wholeAreas own everything below them on the stack.
+// wholeAreas own all functions below them on the stack.
 var wholeAreas = []profileArea{
 	{"the benchmark's own handler", regexp.MustCompile(`^main\.noop$`)},
 	{"measuring", regexp.MustCompile(`^(main\.\(\*meter\)|runtime/pprof\.|runtime\.(profilealloc|mProf_Malloc|sigprof))`)},
@@ -68,8 +68,9 @@ func areaOf(stack []string) string {
 	return "the rest of Go's runtime"
 }
 
-// printBreakdown prints where the time of a step goes. For each workload the folder holds its line,
-// profile and PostgreSQL samples as NAME.json, NAME.traces and NAME.perf; see scripts/where.sh.
+// printBreakdown prints the areas in which the time of a step is spent. For each workload the
+// folder holds its line, profile and PostgreSQL samples as NAME.json, NAME.traces and NAME.perf;
+// see scripts/where.sh.
 func printBreakdown(args []string, out io.Writer) error {
 	if len(args) < 2 {
 		return errors.New("-workload where needs a folder and the names of what was measured there")
@@ -91,7 +92,8 @@ func printBreakdown(args []string, out io.Writer) error {
 	return nil
 }
 
-// stepCost is the cost of a step of a workload by area. The samples add up to us microseconds.
+// stepCost is the CPU time of a step of a workload in microseconds (us), divided into areas by the
+// samples.
 type stepCost struct {
 	name    string
 	us      float64

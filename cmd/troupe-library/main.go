@@ -1,11 +1,12 @@
 //go:build linux || darwin
 
 // Command troupe-library calls a function of a shared library, on hosts without Python. Members and
-// workers find it beside their own program, or on the search path. It is a separate program because
+// workers find the program beside their own program, or on the search path. It is separate because
 // a program that loads libraries must be linked dynamically, and troupe is not.
 //
-// It takes the library's path from ORK_LIBRARY and the input from ORK_INPUT_FILE or ORK_INPUT_JSON.
-// It prints the result as ORK_OUTPUT or ORK_ERROR, like run_library.py of internal/program.
+// The environment holds the library's path in ORK_LIBRARY and the input in ORK_INPUT_FILE or
+// ORK_INPUT_JSON. The result is printed as ORK_OUTPUT or ORK_ERROR, like run_library.py of
+// internal/program.
 package main
 
 import (
@@ -121,7 +122,7 @@ func copyCString(at uintptr) []byte {
 }
 
 // crashAsOthers restores the default signal actions. So a crash in the library ends this program by
-// the signal, as for any other program. Go would print its goroutines and exit with 2.
+// the signal, as for any other program. The Go runtime would print all goroutines and exit with 2.
 func crashAsOthers() {
 	set, err := purego.Dlsym(purego.RTLD_DEFAULT, "signal")
 	if err != nil {
