@@ -32,8 +32,8 @@ func (h *effectPerformer) takeDueAlarms(now int64) []flow.Alarm {
 // task, or a step of many units, with long timeouts would otherwise collect millions.
 const manyAlarms = 1024
 
-// idleAlarms asks a task which alarms of a step no longer have a reason. The task sends the same
-// type back with the idle ones.
+// idleAlarms asks a task for the alarms of a step that no longer have a reason. The task answers
+// with the same type, in which only the idle alarms are left.
 type idleAlarms struct {
 	among alarmHeap
 	reply *actor.PID

@@ -48,7 +48,7 @@ type Config struct {
 	Others Others
 	// Heard receives news of other members that the actors do not handle. May be nil.
 	Heard func(engine.News)
-	// Gained is called when the member owns more shards; it must not block. May be nil.
+	// Gained is called when the member owns more shards; it must not block. nil is allowed.
 	Gained func()
 	// Changed is called when a renewal of the lease shows that members, or owners of shards, have
 	// changed. It must not block.

@@ -95,7 +95,7 @@ func (t taskLoading) recoverJobs(c actor.Context) {
 	t.m.work.After(recheckAfter, func() { t.m.sendMessage(self, recheckCarriers{gen}) })
 }
 
-// recheckAfter is the time after which other members are asked again whether they have their jobs.
+// recheckAfter is the interval at which other members are asked whether they still have jobs.
 const recheckAfter = time.Minute
 
 // recheckCarriers makes a task check the jobs that other members carry out.

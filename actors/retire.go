@@ -20,14 +20,14 @@ func (t *tasks) sweepIdle(c actor.Context) {
 	t.m.work.After(max(t.m.cfg.IdleAfter/6, 10*time.Millisecond), func() { t.m.sendMessage(self, sweepTasks{}) })
 }
 
-// maxAsked is how many tasks are asked at once to rest, which fills one or two batches. A larger
+// maxAsked is how many tasks are asked at once to retire, which fills one or two batches. A larger
 // number would delay the commits of active tasks and make the member refuse new work.
 const maxAsked = 2 * journal.MaxBatch
 
-// manyAwake is the number of tasks in memory above which they are asked to rest sooner.
+// manyAwake is the number of tasks in memory above which idle tasks retire sooner.
 const manyAwake = 10_000
 
-// idleLimit returns how long a task may be idle before it is asked to rest.
+// idleLimit returns how long a task may be idle before it has to retire.
 func (t *tasks) idleLimit() time.Duration {
 	if len(t.entries) > manyAwake {
 		return t.m.cfg.IdleAfter / 3
