@@ -39,7 +39,7 @@ type Hook struct {
 // checking a signature needs the secret itself.
 type HookSecret struct {
 	Text  string `json:"text"`
-	Until int64  `json:"until,omitempty"` // Unix milliseconds; 0 = no end
+	Until int64  `json:"until,omitempty"` // Unix milliseconds; 0 means no end
 }
 
 // String hides the secret in logs and messages.

@@ -94,8 +94,8 @@ const (
 // PermitID identifies a permit of a task.
 type PermitID struct{ Holder, Key string }
 
-// PermitChanges are the changes of a commit to permits. A permit that one commit both asks for and
-// releases is not asked for.
+// PermitChanges are the changes of a commit to permits. A permit that a single commit both requests
+// and releases is not requested.
 type PermitChanges struct {
 	Ask     []PermitRow
 	Hold    []PermitID // acknowledged by their task

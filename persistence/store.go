@@ -270,7 +270,7 @@ func (s ShardTasks) With(resting bool) ShardTasks {
 // TaskRow is a task in a listing.
 type TaskRow struct {
 	ID, FlowID, VersionID string
-	FlowName, FlowSlug    string // of the flow, if it exists
+	FlowName, FlowSlug    string // name and slug of the flow, if the flow exists
 	VersionNumber         int
 	Columns
 	Labels    map[string]string

@@ -9,7 +9,7 @@ type Cache[V any] struct {
 	most  int // limit in bytes
 	bytes int
 	of    map[string]*list.Element
-	byUse list.List // of *cacheEntry[V], most recently used first
+	byUse list.List // values of type *cacheEntry[V], most recently used first
 }
 
 type cacheEntry[V any] struct {
