@@ -103,7 +103,7 @@ const readSilence = 2 * time.Second
 
 // awaitComplete waits until the output of an ended container is read completely, and reports
 // whether it is. Podman may miss the end of a container that is being followed. Then the read is
-// canceled, and the next poll starts one without following.
+// canceled, and the next poll starts a read that does not follow the container.
 func (s *Service) awaitComplete(ctx context.Context, w *containerWatch) bool {
 	for {
 		before := w.bytes.Load()

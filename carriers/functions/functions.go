@@ -40,7 +40,7 @@ type Registry struct {
 	opts Options
 	// receives progress notes; nil if they are not stored
 	progress func(ctx context.Context, j job.Job, text string)
-	funcs    sync.Map // of *namedFunc, by name
+	funcs    sync.Map // values of type *namedFunc, by name
 }
 
 // namedFunc is a registered function.
