@@ -70,7 +70,7 @@ func (k *Keeper) waitForSignal(ctx context.Context, d time.Duration) (mayAfter t
 	return longBreath, false
 }
 
-// takeToken takes a value from a channel, if there is one, and reports whether there was.
+// takeToken takes a value from a channel without waiting, and reports whether it got a value.
 func takeToken(c <-chan struct{}) bool {
 	select {
 	case <-c:
