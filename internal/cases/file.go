@@ -44,7 +44,7 @@ var fileEndings = []string{".yaml", ".yml", ".json"}
 // casesSuffix is the end of a case file's name, before the ending.
 const casesSuffix = ".test"
 
-// IsCases reports whether a path is that of a case file.
+// IsCases reports whether a path names a case file.
 func IsCases(path string) bool {
 	stem, ok := stemOf(path)
 	return ok && strings.HasSuffix(stem, casesSuffix)

@@ -1,5 +1,5 @@
-// Package child starts the programs of jobs, controls what they see of the environment, and ends
-// them together with all their descendants.
+// Package child starts the programs of jobs, selects the environment variables that they see, and
+// ends the programs together with all their descendants.
 //
 // Promises:
 //   - A program sees a small part of the environment, which the operator can extend. It never sees
@@ -9,7 +9,8 @@
 //   - A forked process is equal to a started one. A Forker is a program that is started once and
 //     forks itself for jobs. Each forked process has its own process group and family, which it
 //     joins before it does anything else.
-//   - On Linux, programs yield when the processors are busy: their niceness is 10 above ours.
+//   - On Linux, programs yield when the processors are busy: their niceness is 10 above
+//     the niceness of this process.
 //   - On Linux, the memory of each process of a program can be limited (Command.Memory).
 //   - Files given to programs are removed after use. The files of a killed process are removed by
 //     the next process that sweeps.
@@ -19,8 +20,8 @@
 // current kernel enforces. To end a family, this package searches /proc for its mark.
 //
 // A process that was started before its program had the mark is found by an environment variable.
-// It is missed only if it clears that variable and leaves its parent within that first moment.
+// The process is missed only if it clears the variable and leaves its parent in this first moment.
 //
-// A process killed by SIGKILL cannot clean up. So a second process of our own program, the keeper,
-// does it: the keeper waits for the end of a pipe that only this process holds.
+// A process killed by SIGKILL cannot clean up. So a second process of the same program, the keeper,
+// cleans up: the keeper waits for the end of a pipe that only this process holds.
 package child

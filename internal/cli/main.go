@@ -8,9 +8,9 @@
 //     it waited for failed), and 2 when the command line, or a file given to flow test, was wrong.
 //   - Results go to stdout, everything else to stderr.
 //
-// The commands are in packages by what they work on: serve (a member), flows, tasks, schedules,
-// workers and operate. What they share is in console. This package joins them, and has the parser,
-// completion and the reference.
+// The commands are in packages by their objects: serve (a member), flows, tasks, schedules, workers
+// and operate. Their common parts are in console. This package joins the commands, and has the
+// parser, completion and the reference.
 package cli
 
 import (

@@ -1,18 +1,18 @@
-// Package conversation leads the conversation between a function that is a flow and its engine.
+// Package conversation runs a durable function and passes its steps to the engine.
 //
 // The function asks for steps. A step whose result is recorded is answered from the history. Every
-// other step is carried out, and the function goes on behind it when its result is stored. Results
-// that end at the same time are stored together.
+// other step is carried out, and the function continues when the result is stored. Results that
+// arrive at the same time are stored together.
 //
-// A function runs in goroutines of its own: one, and one for each of its branches. When it must
-// stop (another carrier has it, its code does not fit the history, the task is paused), the
-// goroutine that asks for the next step ends as by runtime.Goexit, so deferred calls run. A recover
-// in the function cannot keep it going.
+// A function runs in goroutines of its own: one for the main branch, and one for each other branch.
+// The function must stop if another carrier has it, its code does not fit the history, or the task
+// is paused. Then a goroutine that asks for the next step ends as by runtime.Goexit, so deferred
+// calls run. A recover in the function cannot prevent the end.
 //
-// Promises: results are in the history in the order in which each branch asked for them. A branch
-// that asks for another step than the history has holds the function with a text that names both.
-// A wait of one branch begins also while others go on. When all of them wait, the function is given
-// up.
+// Promises: results are in the history in the order in which each branch asked for them. If a
+// branch asks for another step than the recorded one, the function is held, with a text that names
+// both steps. A wait of one branch begins even while other branches run. When all branches wait,
+// the function is given up: it leaves the memory until a wait ends.
 package conversation
 
 import (

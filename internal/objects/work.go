@@ -77,8 +77,7 @@ func (j *Job) writeStatus(ctx context.Context) error {
 	return nil
 }
 
-// sendHeartbeats reports at every interval that the work goes on, and checks whether the job was
-// canceled.
+// sendHeartbeats writes a heartbeat at every interval, and checks whether the job was canceled.
 func (j *Job) sendHeartbeats(ctx context.Context, every time.Duration, stop context.CancelCauseFunc) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

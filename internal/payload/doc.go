@@ -16,6 +16,6 @@
 // mistakes an empty location for its own, and none sweeps the values of another store.
 //
 // The objects of a task are in a folder of its own. Another task that shares part of its history
-// refers to the same objects. Before a task is deleted, package persistence is asked whether other
+// refers to the same objects. Before a task is deleted, package persistence checks whether other
 // tasks hold its objects.
 package payload

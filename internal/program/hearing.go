@@ -180,7 +180,7 @@ func (h *outputParser) failedResult(err error) Result {
 	var exit exitError
 	message, own := expr.String(fieldOf(h.failure, "message"))
 	switch {
-	// it was never started, or was canceled
+	// the program was never started, or was canceled
 	case !errors.As(err, &exit) || len(h.lastErrorLine) == 0 && !own:
 		return Result{Error: err.Error()}
 	case own:

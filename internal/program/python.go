@@ -124,7 +124,7 @@ func (r *Runner) resolveShim(ctx context.Context, argv []string, root string) []
 	return []string{path}
 }
 
-// uvCache gives uv a cache folder of its own where it has none.
+// uvCache returns the variable for a cache folder of uv; nil if the program sets the variable.
 func uvCache(p *flow.Program) map[string]string {
 	if p.Env["UV_CACHE_DIR"] != "" {
 		return nil

@@ -73,7 +73,7 @@ type Writer struct {
 	maskedAhead int    // number of bytes of held that belong to an already masked value
 }
 
-// Write takes all of p. Its error is that of the underlying writer.
+// Write accepts the whole of p. The error is an error of the underlying writer.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.r == nil {
 		return w.to.Write(p)

@@ -82,7 +82,7 @@ type waitingValue struct {
 
 func (v *waitingValue) costBytes() int { return len(v.Value) + perValue }
 
-// New returns a buffer. ctx is that of the job.
+// New returns an empty buffer. ctx is the context of the job.
 func New(ctx context.Context, store Store) *Buffer { return &Buffer{ctx: ctx, store: store} }
 
 // initBuffer prepares the buffer for its first value. The caller holds the mutex.

@@ -27,7 +27,7 @@ func (f *LogFlags) NewLogger(a *App) *slog.Logger {
 	return log
 }
 
-// PrintNotice prints on stdout what the command is doing, in the requested form.
+// PrintNotice prints a progress notice of the command on stdout, in the requested form.
 func (f *LogFlags) PrintNotice(a *App, text string, fields map[string]string) {
 	if f.LogFormat == "json" {
 		_ = PrintLine(a.Stdout, fields) // a closed stdout is no error

@@ -109,7 +109,7 @@ func inspectHere(p *flow.Program) (s ork.Signatures, err error) {
 
 // checkOrk returns all problems of a workflow file of Ork.
 func checkOrk(s definitionSource) definition.Problems {
-	root, _ := folderOf(s.file) // it cannot fail, because the file was read
+	root, _ := folderOf(s.file) // cannot fail, because the file was read
 	o, err := ReadOrkOptions(root)
 	if err != nil {
 		return definition.Problems{{Severity: definition.SeverityError, Msg: err.Error()}}

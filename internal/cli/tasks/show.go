@@ -142,7 +142,7 @@ func showTask(a *console.App, t *wire.Task, steps []wire.Step, tries map[stepVis
 	return nil
 }
 
-// showFollowed lists the errors after which the task went on.
+// showFollowed lists the errors after which the task continued.
 func showFollowed(a *console.App, t *wire.Task) error {
 	if len(t.IgnoredErrorDetails) == 0 {
 		return nil

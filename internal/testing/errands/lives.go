@@ -60,7 +60,7 @@ func findPrograms(mark string) (found []string) {
 		if err != nil || !bytes.Contains(environ, []byte(mark)) {
 			continue
 		}
-		// it may have ended meanwhile
+		// the process may have ended meanwhile
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 		found = append(found, filepath.Base(filepath.Dir(path))+" "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
 	}

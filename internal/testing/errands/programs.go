@@ -41,7 +41,7 @@ func hasPython() bool {
 }
 
 // countNotes returns how often each attempt recorded its start and end in the programsLog of a
-// folder, or in that of containers.
+// folder, or in the log of containers.
 func countNotes(dir string) (began, ended map[string]int, err error) {
 	began, ended = map[string]int{}, map[string]int{}
 	text, err := os.ReadFile(filepath.Join(dir, programsLog))

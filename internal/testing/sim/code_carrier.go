@@ -89,7 +89,7 @@ func (c *codeCarrier) startCalls() {
 	}
 }
 
-// killFunctions ends the functions of a member that is gone, as its process does.
+// killFunctions ends the functions of a removed member, as the end of its process would.
 func (c *codeCarrier) killFunctions() {
 	close(c.killed)
 	for _, cancel := range c.cancels {

@@ -34,7 +34,7 @@ const (
 	codeFail     codeKind = "fail" // ends the function with an error
 )
 
-// codeOp is an operation. Its name is that of its step or of its branches.
+// codeOp is an operation. Its name is the name of its step or of its branches.
 type codeOp struct {
 	kind codeKind
 	name string

@@ -170,7 +170,7 @@ func (u *simUser) checkReplays(s *flow.State, steps []flow.CodeStep, out codeInp
 	}
 }
 
-// compareEnd compares the end of a function with that of its replay.
+// compareEnd compares the end of a function with the end of its replay.
 func compareEnd(o conversation.Outcome, out codeInput, failed error) error {
 	want, _ := json.Marshal(out)
 	switch {

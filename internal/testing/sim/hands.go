@@ -228,7 +228,7 @@ func (d *attachedWorker) listBrought() (all []*attach.Brought) {
 	return all
 }
 
-// handleWelcome starts a session. The jobs of an earlier session that is over belong to others now.
+// handleWelcome starts a session. The jobs of an ended session belong to other workers now.
 func (d *attachedWorker) handleWelcome(a *simMember, w *attach.Welcome) {
 	d.w.addTrace("%s is attached to %s, resumed: %v", d.name, a.h.name, w.GetResumed())
 	switch {

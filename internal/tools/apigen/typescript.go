@@ -143,7 +143,7 @@ func typeOf(s *jsonSchema) string {
 	case s.Ref != "":
 		return s.Ref[strings.LastIndex(s.Ref, "/")+1:]
 	case len(s.Enum) > 0:
-		// it was parsed from JSON
+		// the value was parsed from JSON
 		return joinUnion(s.Enum, func(v any) string { b, _ := json.Marshal(v); return string(b) })
 	case len(s.AnyOf) > 0:
 		return joinUnion(s.AnyOf, typeOf)
