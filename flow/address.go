@@ -75,6 +75,9 @@ func ParentOf(scope string) (Address, bool) {
 // contain it, then its own node.
 func (a Address) Step() string {
 	path := a.Node
+	if a.Scope == "" {
+		return path
+	}
 	for parent, ok := ParentOf(a.Scope); ok; parent, ok = ParentOf(parent.Scope) {
 		path = parent.Node + "/" + path
 	}
@@ -84,7 +87,7 @@ func (a Address) Step() string {
 // JobID returns an id of an attempt that is unique across tasks. Its characters are safe in the
 // path and query of a URL.
 func JobID(task string, a Address) string {
-	var room [320]byte // most ids are shorter
+	var room [160]byte // most ids are shorter
 	b, _, _ := appendJobID(room[:0], task, a)
 	return string(b)
 }
@@ -101,7 +104,7 @@ func appendJobID(b []byte, task string, a Address) (id []byte, attempt, place in
 	attempt = len(b)
 	b = strconv.AppendInt(b, int64(a.Attempt), 10)
 	b = append(b, '.')
-	var names [160]byte
+	var names [64]byte // most places are shorter
 	return base64.RawURLEncoding.AppendEncode(b, append(append(append(names[:0], a.Scope...), '\n'), a.Node...)), attempt, len(b)
 }
 
@@ -113,7 +116,8 @@ const maxSpelledKey = 200
 // unit. A service that receives it can recognize a repetition. Its characters are safe in headers,
 // paths and queries.
 func UnitKey(task string, a Address) string {
-	var room, names [160]byte // most ids are shorter
+	var room [160]byte // most keys are shorter
+	var names [64]byte
 	b := append(room[:0], task...)
 	b = append(b, '.')
 	b = strconv.AppendInt(b, int64(a.Visit), 10)
@@ -130,7 +134,7 @@ func UnitKey(task string, a Address) string {
 
 // jobIDAndUnitKey returns JobID and UnitKey as parts of one string.
 func jobIDAndUnitKey(task string, a Address) (id, key string) {
-	var room [320]byte
+	var room [192]byte // most ids and keys are shorter together
 	b, attempt, place := appendJobID(room[:0], task, a)
 	end := len(b)
 	if attempt+end-place > maxSpelledKey {

@@ -32,7 +32,7 @@ func (f *Flows) Carry(ctx context.Context, j flow.Job) flow.Report {
 		return flow.Report{GivenUp: &flow.GivenUp{Reason: held}}
 	}
 	defer call.End()
-	told, output := f.registry.openOutput(ctx, told)
+	output := f.registry.openOutput(ctx, &told)
 	ctx = job.With(ctx, told, f.registry.progress)
 	prefix := j.RestartPrefix()
 	rep := reportOf(call.Run(ctx, flowfuncs.Delivery{Job: told, Steps: stepsOf(j.Function.Steps), Undoes: j.Function.Undoes,

@@ -102,7 +102,8 @@ func (r *Registry) Carry(ctx context.Context, j flow.Job) flow.Report {
 		return flow.Report{Error: "fatal error: " + r.unknownFuncText(j.Exec.Func).Error(), Fatal: true}
 	}
 	fn := found.(*namedFunc)
-	told, output := r.openOutput(ctx, jobOf(&j, r.opts.Traced))
+	told := jobOf(&j, r.opts.Traced)
+	output := r.openOutput(ctx, &told)
 	ctx = job.With(ctx, told, r.progress)
 	rep := callWithRetries(ctx, fn.call, told, j.Exec)
 	rep.Worker, rep.URL, rep.Metrics = fn.worker, "local", job.Told(ctx)

@@ -14,15 +14,16 @@ type jobOutput struct {
 	streams *streambuffer.Buffer // nil if the member stores no streams
 }
 
-// openOutput opens the log and the streams of a job. ctx is the context of the job.
-func (r *Registry) openOutput(ctx context.Context, j job.Job) (job.Job, jobOutput) {
+// openOutput opens the log and the streams of a job, and sets them in the job. ctx is the context
+// of the job.
+func (r *Registry) openOutput(ctx context.Context, j *job.Job) jobOutput {
 	o := jobOutput{log: r.opts.Logs.Open(j.Task, j.ID)}
 	j.Log = o.log
 	if r.opts.Streams != nil {
 		o.streams = r.opts.Streams.Open(ctx, j.Task, j.ID)
-		j = job.WithStreams(o.streams, j)
+		*j = job.WithStreams(o.streams, *j)
 	}
-	return j, o
+	return o
 }
 
 // closeOutput stores the remaining output of the job, and reports whether the job has a log.

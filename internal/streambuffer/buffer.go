@@ -60,7 +60,13 @@ type Buffer struct {
 	ctx   context.Context // ends when the job must stop
 	store Store
 
-	mu      sync.Mutex
+	mu     sync.Mutex
+	closed bool
+	*bufferedValues
+}
+
+// bufferedValues is the part of a buffer that only jobs with values need.
+type bufferedValues struct {
 	source  string
 	numbers map[string]int64 // by stream, the number of values without a source
 	waiting []waitingValue
@@ -71,7 +77,6 @@ type Buffer struct {
 	storing bool             // a goroutine stores values
 	urgent  chan struct{}    // closed when the goroutine must not wait for others
 	changed chan struct{}    // closed when stored changes
-	closed  bool
 }
 
 // waitingValue is a value that is not stored yet.
@@ -87,9 +92,9 @@ func New(ctx context.Context, store Store) *Buffer { return &Buffer{ctx: ctx, st
 
 // initBuffer prepares the buffer for its first value. The caller holds the mutex.
 func (b *Buffer) initBuffer() {
-	if b.numbers == nil {
-		b.source, b.numbers, b.refused = uuid.NewString(), map[string]int64{}, map[string]error{}
-		b.urgent, b.changed = make(chan struct{}), make(chan struct{})
+	if b.bufferedValues == nil {
+		b.bufferedValues = &bufferedValues{source: uuid.NewString(), numbers: map[string]int64{}, refused: map[string]error{},
+			urgent: make(chan struct{}), changed: make(chan struct{})}
 	}
 }
 
@@ -156,6 +161,9 @@ func (b *Buffer) endGathering() {
 func (b *Buffer) Flush(ctx context.Context, stream string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.bufferedValues == nil {
+		return nil
+	}
 	for all := b.added; b.stored < all; {
 		if err := b.awaitChange(ctx); err != nil {
 			return err
@@ -181,7 +189,11 @@ func (b *Buffer) joinRefusals() error {
 func (b *Buffer) Close(log io.Writer) {
 	b.mu.Lock()
 	b.closed = true
+	unused := b.bufferedValues == nil
 	b.mu.Unlock()
+	if unused {
+		return
+	}
 	if err := b.Flush(context.WithoutCancel(b.ctx), ""); err != nil {
 		_, _ = fmt.Fprintf(log, "values of streams were lost: %v\n", err) // a log never fails
 	}
