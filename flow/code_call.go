@@ -24,8 +24,8 @@ type CodeJob struct {
 // callTypes are the types of jobs that a function may request.
 var callTypes = []ExecType{ExecPush, ExecRemote, ExecQueue, ExecFunc, ExecExternal}
 
-// waitIsOver is the error of a call that has not ended in time. Clients of functions look for
-// exactly this text.
+// waitIsOver is the error of a call that has not ended in time. The caller of the function turns
+// exactly this text into its timeout error.
 const waitIsOver = "the time of the wait is over"
 
 // maxCallPauseMS is the maximum pause between two attempts of a call.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Wait describes a wait of a task. Its text tells a person what to do.
+// Wait describes a wait of a task. The text says what ends the wait.
 type Wait struct {
 	Address
 	// For is one of job, claim, manual, external, retry, timer, signal, approval, delay, resume,

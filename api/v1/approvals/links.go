@@ -125,8 +125,8 @@ func (h *Handler) linkApproval(ctx context.Context, in *linkApprovalInput) (*rou
 		Token: token, ExpiresAt: wire.Millis(until)}}, err
 }
 
-// verifyLink returns the name of the person for whom a link was created, or an error if the link is
-// not valid for the approval.
+// verifyLink returns the name that a link was created for, or an error if the link is not valid for
+// the approval.
 func (h *Handler) verifyLink(ctx context.Context, approval, token string) (name string, err error) {
 	key, err := h.linkKey(ctx)
 	if err != nil {
