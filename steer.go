@@ -37,7 +37,7 @@ type (
 	UnitStates = wire.UnitStates
 	// TaskCount is a number of tasks, exact or at least.
 	TaskCount = wire.TaskCount
-	// Fork starts a task from a point in the history of another one.
+	// Fork is the request to start a task from a point in the history of another one.
 	Fork = wire.ForkRequest
 	// Forked reports the task that a fork started, and which results it kept.
 	Forked = wire.ForkResult
@@ -45,15 +45,15 @@ type (
 	Comparison = wire.Comparison
 	// Timeline holds the times of steps and attempts.
 	Timeline = wire.Timeline
-	// Rerun starts a task that repeats another one from the beginning.
+	// Rerun is the request to start a task that repeats another one from the beginning.
 	Rerun = wire.RerunRequest
 	// Reran reports the task that a rerun started.
 	Reran = wire.RerunResult
-	// Try starts a task of a definition that is not published.
+	// Try is the request to start a task of a definition that is not published.
 	Try = wire.TrialRequest
 	// Tried reports the task of such a try.
 	Tried = wire.TrialResult
-	// Bulk applies one operation to many tasks.
+	// Bulk is the request to apply one operation to many tasks.
 	Bulk = wire.BulkRequest
 	// TaskFilter picks the tasks of a bulk operation.
 	TaskFilter = wire.TaskFilter

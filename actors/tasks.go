@@ -143,7 +143,8 @@ type tasks struct {
 	handovers []*shardHandover
 	// tasks of departing shards that are not asked to rest yet
 	tasksToMove []*taskEntry
-	// tasks in memory or in a pause, by shard; unused if the member owns all shards
+	// number of tasks, by shard, that are in memory or paused after a crash; not counted if the
+	// member owns all shards
 	inMemory [persistence.Shards]int
 }
 

@@ -210,7 +210,8 @@ var errLeaving = flow.Errorf(flow.Busy, "the member is shutting down")
 // errUnable reports that the owner cannot work at the moment.
 var errUnable = errors.New("the member that has it cannot do its work for the moment")
 
-// ofAnother converts an error of another member: a member without a store will lose its tasks.
+// ofAnother adds errUnable to an ErrUnavailable from another member, so that the call is retried. A
+// member that cannot reach its store will hand its tasks to another one.
 func ofAnother(err error) error {
 	if errors.Is(err, engine.ErrUnavailable) {
 		return fmt.Errorf("%w: %w", errUnable, err)

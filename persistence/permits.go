@@ -39,7 +39,7 @@ type Ruling struct {
 	Given   []PermitRow
 	Refused []PermitRow
 	Evicted []PermitRow // holders that must make room
-	// time when a rate has room for the next waiting row; 0 if no time is known
+	// time when the rate limit allows the next waiting row; 0 if unknown
 	Again  int64
 	More   bool // another decision may give more permits
 	Retold bool // some rows were notified again and may need another notification

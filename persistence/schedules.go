@@ -170,7 +170,8 @@ func (s *Schedule) Look() error {
 	return nil
 }
 
-// NextSlot returns the next slot; 0 if there is none or the schedule is disabled.
+// NextSlot returns the time of the first slot after State.After. It returns 0 if there is none, the
+// schedule is disabled, or its spec cannot be read.
 func (s *Schedule) NextSlot() int64 {
 	rule, err := schedule.Read(s.Spec)
 	if err != nil || !s.Enabled {

@@ -156,8 +156,8 @@ func (l *Loader) foldRecord(ctx context.Context, rec *persistence.Record) Loaded
 	return out
 }
 
-// begunApart reports whether the only row of a task was stored by Begin. If the snapshot covers the
-// row, it is read from the store.
+// begunApart reports whether Begin, and not a member, stored the only row of a task. If the
+// snapshot replaced the row in rec, begunApart reads the row from the store.
 func (l *Loader) begunApart(ctx context.Context, rec *persistence.Record, s *flow.State) (bool, error) {
 	if len(rec.Rows) > 0 {
 		return s.BegunApart(), nil

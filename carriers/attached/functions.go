@@ -27,7 +27,8 @@ func offeredServices(hello *attach.Hello) []string {
 type functionGrant struct {
 	host   carriers.FunctionHost
 	prefix string // prefix of the recorded names of steps
-	// steps after those in the job: the rest of the history, and the ends of waits
+	// unconfirmed steps that follow those in the job message: recorded steps that did not fit in
+	// it, and results of waits
 	steps     []*attach.FunctionStep
 	confirmed int                    // number of steps that the worker has confirmed (dropped)
 	sent      int                    // number of remaining steps sent on the current stream

@@ -91,8 +91,8 @@ func (t *task) readUnits() {
 	}
 }
 
-// readTaskRef reads a reference of the form TASK.FIELD. The task becomes a dependency, as
-// documented by Ork.
+// readTaskRef reads a reference of the form TASK.FIELD or tasks.TASK.output.FIELD. The named task
+// becomes a dependency, as Ork documents.
 func (t *task) readTaskRef(field string, v json.RawMessage) *outputRef {
 	text, _ := expr.String(v)
 	return t.readTaskRefAt(t.at.Key(field), text)

@@ -55,8 +55,9 @@ const drainTime = 200 * time.Millisecond
 // Output is the output of a program.
 type Output struct{ *os.File }
 
-// Read returns io.EOF when no process can write any longer, or when the program has ended and
-// nothing arrived for drainTime. All earlier output is returned first, however late the read.
+// Read returns io.EOF when no process can write any longer. After the program has ended, it returns
+// os.ErrDeadlineExceeded when drainTime has passed and no output arrives within drainTime/10. All
+// earlier output is returned first, even if the reader is slow.
 func (o *Output) Read(b []byte) (int, error) {
 	n, err := o.File.Read(b)
 	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {

@@ -14,8 +14,8 @@ type cacheEntry struct {
 	writtenAt  time.Time // zero if the content was read
 }
 
-// contentCache keeps the most recent contents. So a decision about a new report reads nothing from
-// the bucket, and equal values of a task that follow each other shortly share one object.
+// contentCache keeps recently used contents in memory. A decision about a new report then rarely
+// reads the bucket, and equal values that a task writes within a short time share one object.
 type contentCache struct {
 	mu       sync.Mutex
 	maxBytes int

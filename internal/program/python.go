@@ -124,7 +124,8 @@ func (r *Runner) resolveShim(ctx context.Context, argv []string, root string) []
 	return []string{path}
 }
 
-// uvCache returns the variable for a cache folder of uv; nil if the program sets the variable.
+// uvCache returns UV_CACHE_DIR with uv's folder in the user's cache. It returns nil if the program
+// sets the variable or the user's cache folder is unknown.
 func uvCache(p *flow.Program) map[string]string {
 	if p.Env["UV_CACHE_DIR"] != "" {
 		return nil

@@ -115,7 +115,8 @@ func newScheduled(s Schedule) *faultSource {
 	return c
 }
 
-// newSeeded draws the rate of each kind for this run. Many runs have a few kinds; some have all.
+// newSeeded draws the rate of each allowed kind. One kind in four gets rate 0, so most runs lack
+// some kinds.
 func newSeeded(seed uint64, kinds Kinds) *faultSource {
 	c := &faultSource{rng: rand.New(rand.NewPCG(seed, 0x7e57)), kinds: kinds, rates: map[FaultKind]int{}, restartsLeft: 2}
 	for _, kind := range faultKinds {

@@ -28,8 +28,8 @@ func (s queueStore) QueueRows(ctx context.Context, services []string, afterAt in
 		ORDER BY q.enqueued_at, q.turn LIMIT $4`, services, afterAt, afterTurn, limit)
 }
 
-// QueueFor looks up the flow for each job, because EXISTS could be planned as a list of all tasks
-// of the flow.
+// QueueFor returns the queued jobs that match the filter. A subquery reads the flow of each job.
+// With EXISTS, the planner might read all tasks of the flow instead.
 func (s queueStore) QueueFor(ctx context.Context, f persistence.QueueFilter, afterAt int64,
 	afterTurn string, limit int) ([]persistence.QueueRow, error) {
 	return readPage(ctx, s.database, "list the queue", listing.ScanJob,

@@ -21,8 +21,9 @@ type statStore struct{ *database }
 const (
 	lockStats = "SELECT pg_advisory_xact_lock($1)"
 
-	// statsThere looks up each spot separately. The row comparisons allow only the index of the
-	// key. Otherwise the planner might use the index by age, in which many rows have the same age.
+	// statsThere reads the rows with the given keys, one lookup for each. It compares the whole key
+	// with >= and <= instead of =, so that the planner uses the primary key. Otherwise the planner
+	// might use the index by age, which has many equal entries.
 	statsThere = `SELECT s.* FROM unnest($1::text[], $2::bool[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])
 			d (flow, of_nodes, width, bucket, scope, node, version)
 		CROSS JOIN LATERAL (SELECT ` + listing.StatsColumns + ` FROM troupe.stats WHERE ` + spot + ` >= ` + wanted + ` AND ` + spot + ` <= ` + wanted + ` LIMIT 1) s`

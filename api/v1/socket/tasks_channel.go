@@ -99,7 +99,8 @@ func (f *tasksFeed) resolveFilter(ctx context.Context) error {
 	return f.readHead(ctx)
 }
 
-// readHead reads the beginning of the list, which the client also reads after this message.
+// readHead records the ids on the first page of the list. The client reads the same page after the
+// feed opens or becomes stale.
 func (f *tasksFeed) readHead(ctx context.Context) error {
 	head := f.filter
 	head.Limit = newsRows

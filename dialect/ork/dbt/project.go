@@ -132,7 +132,7 @@ func (p *Project) Before(m *Model, chosen func(*Model) bool) (before []*Model) {
 	return before
 }
 
-// projectLayout holds the folders of a project's parts.
+// projectLayout holds a project's name and the folders of its models, seeds, snapshots and results.
 type projectLayout struct {
 	name                     string // name of the project; "" if only dbt knows the name
 	models, seeds, snapshots []string
